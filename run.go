@@ -1,0 +1,144 @@
+package daybook
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// State is where a run stands. There are eight and no others; waiting, frozen and late are reasons shown beside them.
+type State string
+
+// The states of a run. transition.go has every arrow between them.
+const (
+	Scheduled State = "scheduled" // to be claimed when due; written by scheduler, control or a replayed skip
+	Running   State = "running"   // claimed by an executor that holds its lease
+	Retryable State = "retryable" // to be claimed again when due, or to be settled first (ReasonSettling)
+	Done      State = "done"      // kept for ever
+	Dead      State = "dead"      // a person must look at it: its letter is open, or says how it was closed
+	Skipped   State = "skipped"   // a recorded decision not to run
+	Coalesced State = "coalesced" // another run covers it: CoveredBy
+	Cancelled State = "cancelled" // by a person, before any effect began
+)
+
+// Live reports whether s is one of scheduled, running and retryable: the states that a later window waits for.
+func (s State) Live() bool { return s == Scheduled || s == Running || s == Retryable }
+
+// States lists the eight, in the order of the documentation.
+var States = []State{Scheduled, Running, Retryable, Done, Dead, Skipped, Coalesced, Cancelled}
+
+// Reason says why a run stands where it stands. It is shown beside the state and never decides anything by itself,
+// save ReasonSettling, which makes the next claim a question instead of a try.
+type Reason string
+
+// Reasons.
+const (
+	ReasonNone            Reason = ""
+	ReasonMissed          Reason = "missed"
+	ReasonTooOld          Reason = "too old" // before the look-back of the missed policy
+	ReasonPaused          Reason = "paused"
+	ReasonScheduleChanged Reason = "schedule changed"
+	ReasonClockGap        Reason = "clock gap"
+	ReasonDayOff          Reason = "day off"
+	ReasonOverlap         Reason = "overlap"
+	ReasonCovered         Reason = "covered by"
+	ReasonEarly           Reason = "early"
+	ReasonSettling        Reason = "settling"    // an effect's outcome is unknown and is being asked for
+	ReasonRetry           Reason = "retry"       // on the ladder
+	ReasonLost            Reason = "lost"        // the attempt's end was reported by nobody
+	ReasonInterrupted     Reason = "interrupted" // cut off by a shutdown
+	ReasonFrozen          Reason = "frozen"
+	ReasonClock           Reason = "clock not confirmed"
+	ReasonPrevious        Reason = "waiting for previous window"
+	ReasonNoDefinition    Reason = "no definition" // no serve knows the job
+	ReasonReplayed        Reason = "replayed"
+	ReasonDismissed       Reason = "dismissed"
+	ReasonCompensated     Reason = "compensated"
+	ReasonUndone          Reason = "undone"
+	ReasonAgain           Reason = "again" // a further attempt of a done run
+	ReasonReopened        Reason = "reopened"
+	ReasonRunSkipped      Reason = "run skipped"
+)
+
+// Run is the record of one key. What changes while it is live is guarded by State, Fence and Claim.
+type Run struct {
+	Key      Key
+	Job      string
+	Window   Window
+	Fire     string // the nominal fire that made it, empty for other doors
+	Subject  string
+	Parent   Key
+	Priority Priority
+	Lane     Lane
+	Effects  Effects
+	Work     Work
+	Steps    bool
+	Revision int64  // of the job, when the run was made
+	Zone     string // IANA name
+	TZData   string // version of the zone data that made the window
+
+	State     State
+	Reason    Reason
+	Hold      Reason    // not empty: not to be claimed, for this reason
+	Due       time.Time // when it may be claimed, or was first due
+	NotBefore time.Time // the nominal start; Due moves with the ladder, this does not
+	Home      string    // who may claim it: "" any serve, HomeOnce only `daybook once`
+	Line      string    // runs of one line wait for each other, oldest window first; empty: none
+	Serial    string
+	CoveredBy Key
+
+	Fence       int64
+	Claim       string // random id of the claim; a report must match it as well as the fence
+	Node        string
+	Lease       time.Time
+	Asking      string // random id of the claim of a question to the far side
+	ClaimedAt   time.Time
+	BegunAt     time.Time // the current attempt's work began; zero: it did not, or has ended
+	Attempts    int       // tries that began, ever
+	Failures    int       // what the ladder counts; a replay resets them
+	Losses      int       // lost attempts in a row
+	Again       bool      // a further attempt of a run that is done
+	CancelledBy string    // a person asked for the end of the current attempt
+	Effect      *Effect   // the whole attempt as one effect: `effects: once` without steps, once it has begun
+
+	Input       json.RawMessage // the payload given by a caller; nil after pruning
+	PayloadHash string
+	Triggers    int
+	Refused     int // triggers refused while a letter stood open
+	FirstSource Source
+	FirstActor  string
+	CreatedAt   time.Time
+	EndedAt     time.Time
+	StartedAt   time.Time // of the attempt that ended it
+	LastError   string
+	Result      json.RawMessage
+	ResultHash  string
+	Counts      map[string]int64 // effects counted by the job's own report, such as charges: 20
+	PrunedAt    time.Time
+
+	Letter *Letter // the newest, if any
+}
+
+// HomeOnce is the home of runs of jobs that no file defines.
+const HomeOnce = "once"
+
+// WireKey returns the idempotency key of the whole attempt as one effect, in its current generation.
+func (r *Run) WireKey() string {
+	if r.Effect == nil {
+		return r.Key.WireKey(StepRun, 1)
+	}
+	return r.Key.WireKey(StepRun, r.Effect.Generation)
+}
+
+// OneEffect reports whether an attempt of r is one effect as a whole.
+func (r *Run) OneEffect() bool { return r.Effects == Once && !r.Steps }
+
+// Payload reads the payload into v. A run without payload leaves v alone.
+func (r *Run) Payload(v any) error {
+	if len(r.Input) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(r.Input, v); err != nil {
+		return &Error{Code: CodePermanent, Message: "payload of " + string(r.Key), Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package daybook
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Work order of one attempt, given to a runner.
+type Order struct {
+	Run      *Run
+	Job      *Job
+	Attempt  int
+	Fence    int64
+	WireKey  string    // empty with steps: each step has its own
+	Deadline time.Time // zero: none
+	// Dir is a directory of this attempt's own on this host, for files that outlive a crash of Daybook (lock, result,
+	// payload). Empty: the runner needs none.
+	Dir string
+	Env map[string]string // secrets resolved, in addition to Job.Env
+}
+
+// Runner does work. Run starts it, waits for it and says how it ended; it never panics and never returns before what it
+// started has ended or has been given up. When ctx is cancelled it ends the work: politely first, within
+// TerminationGrace by force. The cause of the cancellation tells why (ErrLeaseLost, ErrShutdown, ErrTimeout,
+// ErrCancelled).
+type Runner interface {
+	Run(ctx context.Context, o Order) Outcome
+}
+
+// Prober asks the far side whether an effect with a wire key happened.
+type Prober interface {
+	// Probe returns what the far side said. A question that fails, hangs past ctx or is not understood is CannotTell.
+	Probe(ctx context.Context, o Order, wireKey string) Finding
+}
+
+// Survivor finds work of an earlier process of Daybook that is still alive on this host.
+type Survivor interface {
+	// Alive reports whether what was started in dir still runs. Known is false when dir tells nothing.
+	Alive(dir string) (alive, known bool)
+	// Report returns the complete report that the work left in dir, if there is one.
+	Report(dir string) (Outcome, bool)
+	// End ends what runs in dir: TERM, and KILL after TerminationGrace.
+	End(ctx context.Context, dir string) error
+}
+
+// Answer is what the far side says to a probe.
+type Answer string
+
+// Answers of a probe.
+const (
+	Yes        Answer = "yes"
+	No         Answer = "no"
+	CannotTell Answer = "cannot_tell"
+)
+
+// Finding is what a probe found about one wire key.
+type Finding struct {
+	Answer  Answer
+	WireKey string
+	Data    json.RawMessage // what the far side has, when yes
+	Error   string          // why it cannot tell
+}
+
+// Causes of the cancellation of an attempt's context.
+var (
+	ErrLeaseLost = &Error{Code: CodeStale, Message: "the lease was lost"}
+	ErrShutdown  = &Error{Code: CodeUnavailable, Message: "daybook is stopping"}
+	ErrTimeout   = &Error{Code: CodeUnavailable, Message: "the timeout was reached"}
+	ErrCancelled = &Error{Code: CodeConflict, Message: "cancelled by a person"}
+)

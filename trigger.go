@@ -1,0 +1,267 @@
+package daybook
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Source says by which door a trigger came.
+type Source string
+
+// The doors.
+const (
+	SourceSchedule Source = "schedule"
+	SourceCatchup  Source = "catchup" // the scan, and windows that were missed
+	SourceManual   Source = "manual"
+	SourceAPI      Source = "api"
+	SourceEvent    Source = "event"
+	SourceReplay   Source = "replay"
+	SourceBackfill Source = "backfill"
+	SourceDrill    Source = "drill"
+	SourceOnce     Source = "once"
+)
+
+// TriggerOutcome is what became of a trigger.
+type TriggerOutcome string
+
+// The four answers.
+const (
+	Started TriggerOutcome = "started" // this trigger made the run, or made it go on
+	Joined  TriggerOutcome = "joined"  // the run is under way
+	Reused  TriggerOutcome = "reused"  // what is known is the answer; nothing runs
+	Refused TriggerOutcome = "refused" // a rule says no; Next says what to do
+)
+
+// Ask is one knock at the door.
+type Ask struct {
+	Key        Key
+	Source     Source
+	Actor      string
+	Note       string // the person's reason; required with Early and for ~n
+	Again      bool   // a further attempt of a done run
+	Early      bool   // the window is not open yet
+	RunSkipped bool
+	Payload    json.RawMessage // given by the caller; nil: none
+	Fire       string          // schedule and catchup: the nominal fire
+}
+
+// Trigger is the record of one knock.
+type Trigger struct {
+	ID             string
+	Key            Key
+	Job            string
+	Source         Source
+	TriggerOutcome TriggerOutcome
+	Actor          string
+	Note           string
+	Fire           string
+	At             time.Time
+	PayloadHash    string
+}
+
+// Standing is what is known about a key when somebody asks for it.
+type Standing struct {
+	Exists       bool
+	State        State
+	Effects      Effects
+	Undone       bool
+	LetterKind   LetterKind // of the newest letter; empty: none
+	LetterState  LetterState
+	OtherPayload bool // the caller gave a payload, and it is not the one the run was made with
+
+	// Of a new key.
+	NotOpen  bool // its first fire, or without a schedule its window, still lies ahead
+	Paused   bool // the job is paused
+	EventJob bool // events of a paused job are held, not refused
+	Frozen   bool
+}
+
+// Act is what the store does about a reply, in the transaction that records the trigger.
+type Act string
+
+// Acts.
+const (
+	ActNone       Act = ""
+	ActCreate     Act = "create"      // a scheduled run
+	ActCreateHeld Act = "create held" // a scheduled run that is not claimed before the freeze or pause ends
+	ActSkipPaused Act = "skip paused" // a row skipped: paused
+	ActAgain      Act = "again"       // a further attempt of a done run
+	ActReplay     Act = "replay"
+	ActRunSkipped Act = "run skipped"
+)
+
+// Reply is the answer to an Ask. Exit is the exit code of the command line, HTTP the status of the API. Because and
+// Next name messages of the catalogue: why, and what to do.
+type Reply struct {
+	Outcome TriggerOutcome
+	Act     Act
+	Exit    int
+	HTTP    int
+	Because string
+}
+
+// Exit codes of the command line.
+const (
+	ExitOK          = 0
+	ExitFailed      = 1 // it ran and failed, or an unexpected error
+	ExitUsage       = 2
+	ExitNeedsPerson = 3
+	ExitRefused     = 4
+	ExitNotFound    = 5
+	ExitUnreachable = 6
+	ExitElsewhere   = 75 // once only
+	ExitTimeout     = 124
+	ExitDaybook     = 125 // once only: Daybook itself refused or failed
+)
+
+// Because: why a trigger was answered as it was.
+const (
+	BecauseNew             = "new"
+	BecauseNoKey           = "no such key"
+	BecauseFrozen          = "frozen"
+	BecauseNotOpen         = "not open yet"
+	BecausePaused          = "paused"
+	BecauseScheduled       = "scheduled"
+	BecauseRunning         = "running"
+	BecauseRetryable       = "retryable"
+	BecauseDone            = "done"
+	BecauseAgain           = "again"
+	BecauseOnce            = "done once"
+	BecauseLetter          = "open letter"
+	BecauseUnknown         = "unknown"
+	BecauseDismissed       = "dismissed"
+	BecauseFinal           = "final"
+	BecauseSkipped         = "skipped"
+	BecauseRunSkipped      = "run skipped"
+	BecauseCovered         = "covered"
+	BecauseCancelled       = "cancelled"
+	BecausePayload         = "other payload"
+	BecauseReplayed        = "replayed"
+	BecauseNothingToReplay = "nothing to replay"
+)
+
+// Decide is the table of triggers against states: what asking again does. It is pure; the store calls it inside the
+// transaction that records the trigger and carries out the act.
+func Decide(a Ask, s Standing) Reply {
+	byClock := a.Source == SourceSchedule || a.Source == SourceCatchup || a.Source == SourceBackfill
+	replay := a.Source == SourceReplay
+	started := func(act Act, because string) Reply { return Reply{Started, act, ExitOK, 201, because} }
+	joined := func(because string) Reply { return Reply{Joined, ActNone, ExitOK, 202, because} }
+	reused := func(because string) Reply { return Reply{Reused, ActNone, ExitOK, 200, because} }
+	refused := func(because string) Reply { return Reply{Refused, ActNone, ExitRefused, 409, because} }
+
+	if !s.Exists {
+		switch {
+		case replay:
+			return Reply{Refused, ActNone, ExitNotFound, 404, BecauseNoKey}
+		case s.Paused && s.EventJob:
+			return started(ActCreateHeld, BecausePaused)
+		case s.Paused && byClock:
+			return Reply{Refused, ActSkipPaused, ExitRefused, 409, BecausePaused}
+		case s.Paused:
+			return refused(BecausePaused)
+		case s.NotOpen && !a.Early && !byClock:
+			return refused(BecauseNotOpen)
+		case s.Frozen:
+			return started(ActCreateHeld, BecauseFrozen)
+		}
+		return started(ActCreate, BecauseNew)
+	}
+	if s.OtherPayload {
+		return Reply{Refused, ActNone, ExitRefused, 422, BecausePayload}
+	}
+	switch s.State {
+	case Scheduled:
+		return joined(BecauseScheduled)
+	case Running:
+		return joined(BecauseRunning)
+	case Retryable:
+		return joined(BecauseRetryable)
+	case Done:
+		switch {
+		case s.Undone && replay:
+			return refused(BecauseFinal)
+		case s.Undone:
+			return Reply{Reused, ActNone, ExitFailed, 200, BecauseFinal}
+		case replay || byClock || !a.Again:
+			return reused(BecauseDone)
+		case s.Effects == Once:
+			return refused(BecauseOnce)
+		}
+		return started(ActAgain, BecauseAgain)
+	case Dead:
+		switch s.LetterState {
+		case LetterDismissed:
+			if replay {
+				return refused(BecauseDismissed)
+			}
+			return Reply{Reused, ActNone, ExitFailed, 200, BecauseDismissed}
+		case LetterCompensated:
+			if replay {
+				return refused(BecauseFinal)
+			}
+			return Reply{Reused, ActNone, ExitFailed, 200, BecauseFinal}
+		}
+		switch {
+		case s.LetterKind == LetterUnknown:
+			return refused(BecauseUnknown)
+		case replay:
+			return started(ActReplay, BecauseReplayed)
+		}
+		return refused(BecauseLetter)
+	case Skipped:
+		switch {
+		case a.Source == SourceBackfill, a.RunSkipped && !byClock && !replay:
+			return started(ActRunSkipped, BecauseRunSkipped)
+		case byClock:
+			return reused(BecauseSkipped)
+		case replay:
+			return refused(BecauseNothingToReplay)
+		}
+		return refused(BecauseSkipped)
+	case Coalesced:
+		if byClock {
+			return reused(BecauseCovered)
+		}
+		// Other doors are answered as the covering run is: the store asks again with its standing, and replay is told
+		// its key.
+		return refused(BecauseCovered)
+	case Cancelled:
+		return refused(BecauseCancelled)
+	}
+	return refused(string(s.State))
+}
+
+// HashPayload returns the fingerprint of a payload given by a caller: SHA-256 of its JSON with white space removed and
+// object names sorted, in hex; "" for no payload. Errors have CodeInvalid: not JSON, or above MaxPayloadBytes.
+func HashPayload(p json.RawMessage) (string, error) {
+	if len(p) == 0 {
+		return "", nil
+	}
+	if len(p) > MaxPayloadBytes {
+		return "", Invalid("payload of %d bytes: at most %d are allowed", len(p), MaxPayloadBytes).
+			WithHint("keep the data where it is and pass its id")
+	}
+	canonical, err := canonicalJSON(p)
+	if err != nil {
+		return "", &Error{Code: CodeInvalid, Message: "the payload is not JSON", Err: err}
+	}
+	sum := sha256.Sum256(canonical)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// canonicalJSON sorts names and drops white space. Numbers keep their digits: 1 and 1.0 are different payloads.
+func canonicalJSON(p []byte) ([]byte, error) {
+	var v any
+	if err := decodeStrict(p, &v); err != nil {
+		return nil, err
+	}
+	out, err := json.Marshal(v) // maps are written in the order of their names
+	if err != nil {
+		return nil, fmt.Errorf("write: %w", err)
+	}
+	return out, nil
+}
