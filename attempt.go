@@ -76,6 +76,7 @@ const (
 	EffectBegun   EffectState = "begun"    // marked durably before it was started
 	EffectDone    EffectState = "done"     // never begun again
 	EffectNotDone EffectState = "not_done" // its last try did not happen, and no earlier try is open
+	EffectRefused EffectState = "refused"  // likewise, and it never will under this wire key: a replay takes the next one
 	EffectUnknown EffectState = "unknown"  // a try ended without an answer: probe, memory or a person settles it
 )
 

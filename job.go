@@ -271,6 +271,10 @@ func (j *Job) Check() []Fault {
 		bad("missed", Invalid("job %s is P0 with effects: once, and missed: %s would leave a window out", j.Name, j.Missed).
 			WithHint("use missed: catch_up: every window of such a job is run"))
 	}
+	if j.Priority == P0 && j.Effects == Once && j.Overlap == OverlapSkip {
+		bad("overlap", Invalid("job %s is P0 with effects: once, and overlap: skip would leave a window out", j.Name).
+			WithHint("use overlap: wait: every window of such a job is run"))
+	}
 	if j.Work == Event && j.Schedule != "" {
 		bad("schedule", Invalid("job %s has work: event and a schedule", j.Name).WithHint("remove one: an event job is started by its events"))
 	}

@@ -85,6 +85,7 @@ type Run struct {
 	Line      string    // runs of one line wait for each other, oldest window first; empty: none
 	Serial    string
 	CoveredBy Key
+	Cover     Bounds // what the attempts are given: the window's own bounds, or those of all it covers
 
 	Fence       int64
 	Claim       string // random id of the claim; a report must match it as well as the fence
@@ -117,6 +118,9 @@ type Run struct {
 
 	Letter *Letter // the newest, if any
 }
+
+// Bounds are two instants; the end is exclusive.
+type Bounds struct{ Start, End time.Time }
 
 // HomeOnce is the home of runs of jobs that no file defines.
 const HomeOnce = "once"

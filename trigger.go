@@ -46,20 +46,21 @@ type Ask struct {
 	RunSkipped bool
 	Payload    json.RawMessage // given by the caller; nil: none
 	Fire       string          // schedule and catchup: the nominal fire
+	FireAt     time.Time       // when the window's first fire is, or was; zero without one: look-ups of spans of skipped windows use it
 }
 
 // Trigger is the record of one knock.
 type Trigger struct {
-	ID             string
-	Key            Key
-	Job            string
-	Source         Source
-	TriggerOutcome TriggerOutcome
-	Actor          string
-	Note           string
-	Fire           string
-	At             time.Time
-	PayloadHash    string
+	ID          string
+	Key         Key
+	Job         string
+	Source      Source
+	Outcome     TriggerOutcome
+	Actor       string
+	Note        string
+	Fire        string
+	At          time.Time
+	PayloadHash string
 }
 
 // Standing is what is known about a key when somebody asks for it.
@@ -73,10 +74,10 @@ type Standing struct {
 	OtherPayload bool // the caller gave a payload, and it is not the one the run was made with
 
 	// Of a new key.
-	NotOpen  bool // its first fire, or without a schedule its window, still lies ahead
-	Paused   bool // the job is paused
-	EventJob bool // events of a paused job are held, not refused
-	Frozen   bool
+	NotOpen  bool   // its first fire, or without a schedule its window, still lies ahead
+	Paused   bool   // the job is paused
+	EventJob bool   // events of a paused job are held, not refused
+	Held     Reason // nothing starts now: ReasonFrozen, ReasonClock
 }
 
 // Act is what the store does about a reply, in the transaction that records the trigger.
@@ -121,7 +122,6 @@ const (
 const (
 	BecauseNew             = "new"
 	BecauseNoKey           = "no such key"
-	BecauseFrozen          = "frozen"
 	BecauseNotOpen         = "not open yet"
 	BecausePaused          = "paused"
 	BecauseScheduled       = "scheduled"
@@ -165,8 +165,8 @@ func Decide(a Ask, s Standing) Reply {
 			return refused(BecausePaused)
 		case s.NotOpen && !a.Early && !byClock:
 			return refused(BecauseNotOpen)
-		case s.Frozen:
-			return started(ActCreateHeld, BecauseFrozen)
+		case s.Held != "":
+			return started(ActCreateHeld, string(s.Held))
 		}
 		return started(ActCreate, BecauseNew)
 	}

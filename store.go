@@ -1,0 +1,241 @@
+package daybook
+
+import (
+	"context"
+	"time"
+)
+
+// Service is the one shape of every room that works on its own: a Tick does one bounded piece of work, in transactions of
+// its own, and says whether it should be called again at once.
+type Service interface {
+	Tick(ctx context.Context, now time.Time) (more bool, err error)
+}
+
+// The roles of the store. A room takes only the one it calls. Every method is one transaction, every call takes a context
+// that can be cancelled, and `now` comes from the caller.
+
+// Planner is the store as the scheduler sees it.
+type Planner interface {
+	// JobStates returns every job the ledger knows, retired ones included, by name.
+	JobStates(ctx context.Context) ([]JobState, error)
+	// TakeRevisions makes the given definitions the current ones. A definition that equals the current one keeps its
+	// number. A new job starts at now: its past is not decided. Before a changed one counts, the caller has planned the
+	// old one up to now; left are the windows that fall between, written as skipped: schedule changed. Jobs that are
+	// known, not in the list and not at home elsewhere are retired. The states afterwards are returned.
+	TakeRevisions(ctx context.Context, changes []Revision, retireOthers bool, now time.Time) ([]JobState, error)
+	// Plan decides and writes plans. A plan whose cursor or revision is no longer the ledger's is not written: another
+	// scheduler was first, and Planned.Stale says so.
+	Plan(ctx context.Context, plans []*Plan, now time.Time) ([]Planned, error)
+	// Unaccounted returns those of the windows of a job that have neither a row nor a span.
+	Unaccounted(ctx context.Context, job string, windows []PlannedWindow) ([]PlannedWindow, error)
+	// Scanned records that the look-back of a job was compared with its rows.
+	Scanned(ctx context.Context, job string, now time.Time) error
+	// Fault records why a job's schedule cannot be worked out, with one alert; an empty text clears it.
+	Fault(ctx context.Context, job string, priority Priority, text string, now time.Time) error
+	// Definitions returns the revisions of a job that counted at some instant from `from` on, oldest first.
+	Definitions(ctx context.Context, job string, from time.Time) ([]JobState, error)
+}
+
+// Revision is a definition to be made current.
+type Revision struct {
+	Job  *Job
+	Home string
+	Left []PlannedWindow // windows that the change leaves out
+	Run  []*Run          // rows for them; nil: made from Left
+}
+
+// Planned is what became of a plan.
+type Planned struct {
+	Job     string
+	Stale   bool
+	Held    Reason // not written: nothing of this kind starts now
+	Started int    // runs made that are to be claimed
+	Cursor  time.Time
+}
+
+// Claim asks for work.
+type Claim struct {
+	Node  string
+	Lane  Lane
+	Home  string
+	Limit int
+	Key   Key // only this one, when it is due; empty: any
+	Lease time.Time
+	NewID func() string
+}
+
+// Claimer is the store as the executor sees it.
+type Claimer interface {
+	// Claim takes up to Limit due runs, P0 first, then by time. Each comes back either Running, with a new fence and a
+	// lease, or, when it is settling, as it was, with Asking set: then the far side is to be asked.
+	Claim(ctx context.Context, c Claim, now time.Time) ([]*Run, error)
+	// Begin marks, durably, that the work of a claimed run starts: the effect as a whole if there is one. The run is
+	// updated. An error with CodeStale means that it must not start.
+	Begin(ctx context.Context, r *Run, e *Effect, now time.Time) error
+	// Renew extends the leases of what a node holds and returns what it does not hold any more, or was asked to end.
+	Renew(ctx context.Context, held []*Run, lease, now time.Time) ([]Notice, error)
+	// Expired returns running runs, and questions, whose lease is over at now.
+	Expired(ctx context.Context, now time.Time, limit int) ([]*Run, error)
+	// ReleaseAsking gives up questions whose lease is over, so that they are asked again.
+	ReleaseAsking(ctx context.Context, keys []*Run, now time.Time) error
+	// NextDue returns when the next claimable run of a lane is due; zero: none is.
+	NextDue(ctx context.Context, lane Lane, home string) (time.Time, error)
+	// Policies returns the definition that counts for a job, also one that no file defines.
+	Definition(ctx context.Context, job string) (*Job, error)
+	Mover
+}
+
+// Notice is what the holder of a lease is told.
+type Notice struct {
+	Key         Key
+	Fence       int64
+	Lost        bool
+	CancelledBy string
+}
+
+// Mover applies transitions.
+type Mover interface {
+	// Apply carries out each transition in a transaction together with every row that changes with it; many may share
+	// one. Applied tells, in the order given, which ones were written. One that met another state, fence or claim wrote
+	// nothing: it is stale.
+	Apply(ctx context.Context, ts []Transition) ([]Applied, error)
+	// Evidence keeps a report that was refused.
+	Evidence(ctx context.Context, a Attempt) error
+	// Run returns the record of a key, or an error with CodeNotFound.
+	Run(ctx context.Context, k Key) (*Run, error)
+}
+
+// Applied is what became of a transition.
+type Applied struct {
+	Stale bool
+	Due   time.Time // when the run is due next, if it is live
+}
+
+// Desk is the store as control sees it: what a person can do.
+type Desk interface {
+	// Trigger answers an Ask by the table of Decide, records the trigger, and carries out the act. The template is the
+	// run to be made when the key is new. The run is returned as it stands afterwards; nil when there is none.
+	Trigger(ctx context.Context, a Ask, template *Run, now time.Time) (Reply, *Run, error)
+	// CancelRunning asks the executor of a running run to end it. An error with CodeStale: it is not running.
+	CancelRunning(ctx context.Context, k Key, fence int64, act Activity) error
+	// Pause and resume a job. The change is false when it stood so already.
+	Pause(ctx context.Context, job string, act Activity) (changed bool, err error)
+	Resume(ctx context.Context, job string, act Activity) (changed bool, err error)
+	// Ensure makes a job known that no file defines, or updates its definition.
+	Ensure(ctx context.Context, j *Job, home string, now time.Time) (JobState, error)
+	// HighestN returns the highest n of job:window~n that exists, 0 for none.
+	HighestN(ctx context.Context, job, window, subject string) (int, error)
+	// Holds and the end of one.
+	Hold(ctx context.Context, h Hold) (changed bool, err error)
+	EndHold(ctx context.Context, name string, act Activity) (changed bool, err error)
+	Mover
+}
+
+// Hold is something that keeps runs from starting, put up by Daybook itself.
+type Hold struct {
+	Name   string // HoldClock
+	Since  time.Time
+	Detail string
+	Node   string
+}
+
+// HoldClock holds new windows of `effects: once` work while the wall clock is not confirmed.
+const HoldClock = "clock"
+
+// Filter narrows a list of runs. Zero fields do not narrow.
+type Filter struct {
+	Job    string
+	State  State
+	Prefix string // of the key
+	From   string // business dates, inclusive
+	To     string
+	After  Key // continue behind this key
+	Limit  int
+}
+
+// Reader is the store as lists and pages see it.
+type Reader interface {
+	Run(ctx context.Context, k Key) (*Run, error)
+	Runs(ctx context.Context, f Filter) ([]*Run, error)
+	Attempts(ctx context.Context, k Key) ([]Attempt, error)
+	Output(ctx context.Context, k Key, fence int64) (Output, error)
+	Triggers(ctx context.Context, k Key) ([]Trigger, error)
+	Letters(ctx context.Context, openOnly bool, limit int) ([]Letter, error)
+	LettersOf(ctx context.Context, k Key) ([]Letter, error)
+	Alerts(ctx context.Context, openOnly bool, limit int) ([]Alert, error)
+	Activities(ctx context.Context, since time.Time, actor string, limit int) ([]Activity, error)
+	JobStates(ctx context.Context) ([]JobState, error)
+	Spans(ctx context.Context, job string, from time.Time) ([]Span, error)
+	LastGood(ctx context.Context) (map[string]Good, error)
+	Counts(ctx context.Context) (Counts, error)
+	Nodes(ctx context.Context) ([]Node, error)
+	Holds(ctx context.Context) ([]Hold, error)
+	Info(ctx context.Context) (LedgerInfo, error)
+}
+
+// Good is the last good window of a job.
+type Good struct {
+	Key     Key
+	EndedAt time.Time
+}
+
+// Counts are the figures of the whole ledger. None of them is read from history.
+type Counts struct {
+	Live        map[State]int
+	OpenLetters int
+	Unknown     int       // of them, with an unknown outcome
+	OldestDue   time.Time // of what could be claimed now
+}
+
+// Node is a process that works on the ledger.
+type Node struct {
+	ID        string
+	Host      string
+	PID       int
+	Role      string // serve, once
+	Version   string
+	TZData    string
+	StartedAt time.Time
+	SeenAt    time.Time
+	StoppedAt time.Time
+	Offset    time.Duration // of the database's clock against this node's
+	BootID    string
+	BootClock time.Duration // since boot, suspend included, at SeenAt
+}
+
+// LedgerInfo describes the ledger itself.
+type LedgerInfo struct {
+	ID        string
+	Database  string // sqlite or postgres, with its version
+	Place     string // path or host, no secret
+	Schema    int
+	CreatedAt time.Time
+	Sequence  int64 // rises with writes; see Keeper.Beat
+	Bytes     int64
+	WALBytes  int64
+	Runs      int64 // estimated on PostgreSQL
+}
+
+// Keeper looks after the ledger as a whole.
+type Keeper interface {
+	// Beat records that a node lives. It also moves the write sequence.
+	Beat(ctx context.Context, n Node, now time.Time) error
+	// Nodes returns the nodes seen lately.
+	Nodes(ctx context.Context) ([]Node, error)
+	// Clock returns the database's clock minus the node's, measured around one round trip; 0 where they are one.
+	ClockOffset(ctx context.Context, clock func() time.Time) (time.Duration, error)
+	Info(ctx context.Context) (LedgerInfo, error)
+}
+
+// Retention says how long what can be pruned is kept.
+type Retention struct {
+	Log     time.Duration // attempts, outputs, payloads, results
+	LogRuns int           // at most so many runs a job keep them; 0: no such limit
+}
+
+// PruneStore is the store as the pruner sees it.
+type PruneStore interface {
+	// Prune empties at most limit runs that ended before the given instant, or beyond the newest LogRuns of their job,
+	// and reports how many. Keys, states, counts, letters and results that an undo needs stay.
+	Prune(ctx context.Context, r Retention, now time.Time, limit int, dry bool) (runs int, err error)
+}

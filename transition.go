@@ -1,0 +1,603 @@
+package daybook
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Move is what moves a run.
+type Move string
+
+// The moves.
+const (
+	OnClaim      Move = "claim"       // an executor takes it, with a new fence and a lease
+	OnReport     Move = "report"      // the attempt says how it ended
+	OnLost       Move = "lost"        // its lease ended and nobody reported
+	OnHandBack   Move = "hand back"   // a shutdown came before the work began
+	OnProbe      Move = "probe"       // the far side was asked
+	OnLateReport Move = "late report" // the attempt reports after it was declared lost
+	OnResolve    Move = "resolve"     // a person says what happened, or lets the probe be asked again
+	OnReplay     Move = "replay"
+	OnDismiss    Move = "dismiss"
+	OnCancel     Move = "cancel"
+	OnReopen     Move = "reopen"
+	OnAgain      Move = "again"
+	OnRunSkipped Move = "run skipped"
+	OnCover      Move = "cover" // another run takes it in before its start
+)
+
+// Arrow is one allowed move.
+type Arrow struct {
+	From State
+	On   Move
+	To   State
+}
+
+// Arrows is the whole state machine. A run enters it as scheduled, skipped or coalesced. The functions below take no
+// other arrow, and every arrow is taken by one of them: a test holds both.
+var Arrows = []Arrow{
+	{Scheduled, OnClaim, Running},
+	{Retryable, OnClaim, Running}, // not while it is settling: then the claim is a question, and the state stays
+
+	{Running, OnReport, Done},
+	{Running, OnReport, Retryable}, // on the ladder, or to be settled
+	{Running, OnReport, Dead},
+	{Running, OnReport, Cancelled}, // a person asked for the end, and nothing had happened
+	{Running, OnLost, Retryable},
+	{Running, OnLost, Dead},
+	{Running, OnLost, Done},      // a further attempt of a done run
+	{Running, OnLost, Cancelled}, // a person asked for the end, and repeating does no harm
+	{Running, OnHandBack, Scheduled},
+	{Running, OnHandBack, Retryable},
+
+	{Retryable, OnProbe, Done},
+	{Retryable, OnProbe, Retryable}, // asked again later, or a definite no: on the ladder with the next wire key
+	{Retryable, OnProbe, Dead},
+	{Retryable, OnProbe, Cancelled}, // a person asked for the end, and the far side says that nothing happened
+	{Retryable, OnLateReport, Done},
+	{Retryable, OnLateReport, Retryable},
+	{Retryable, OnLateReport, Dead},
+	{Dead, OnLateReport, Done},
+	{Dead, OnLateReport, Retryable},
+	{Dead, OnLateReport, Dead},
+
+	{Dead, OnResolve, Done},
+	{Dead, OnResolve, Retryable},
+	{Dead, OnReplay, Retryable},
+	{Dead, OnDismiss, Dead}, // the letter is closed
+	{Dead, OnReopen, Dead},  // a dismissed letter is opened again
+	{Cancelled, OnReopen, Scheduled},
+	{Scheduled, OnCancel, Cancelled},
+	{Retryable, OnCancel, Cancelled},
+	{Done, OnAgain, Scheduled},
+	{Skipped, OnRunSkipped, Scheduled},
+	{Scheduled, OnCover, Coalesced},
+}
+
+// Transition is a decided move of one run with every row that changes with it. The store applies it in one transaction,
+// by compare-and-set on From, Fence and Claim; when the run stands otherwise, nothing is written and the answer is
+// stale.
+type Transition struct {
+	Key   Key
+	On    Move
+	From  State
+	Fence int64
+	Claim string
+	// Asking is compared too, when not empty: the answer to a question counts only while the one who asked holds it.
+	Asking string
+
+	To       State
+	Reason   Reason
+	Due      time.Time // when To is live
+	Failures int
+	Losses   int
+	Again    bool
+	At       time.Time
+	Error    string    // the last error; empty leaves the one before
+	Began    time.Time // of the attempt that ended the run
+
+	Data   json.RawMessage  // the result, when To is done
+	Counts map[string]int64 // likewise
+	Keep   bool             // To is done and keeps the result it had: a further attempt failed
+
+	Attempt  *Attempt // the row of the attempt that ended, or its late report
+	Effect   *Effect  // as it stands afterwards
+	Letter   *Letter  // opened, or opened again
+	Close    *Letter  // how the open letter is closed
+	Alerts   []*Alert
+	Activity *Activity
+}
+
+// Activity is one act of a person or of Daybook on a person's behalf. It is append-only.
+type Activity struct {
+	ID     string
+	At     time.Time
+	Actor  string
+	Action string
+	Key    Key
+	Job    string
+	Note   string
+	Before string
+	After  string
+}
+
+// Policy is what a definition says about ends of attempts.
+type Policy struct {
+	Retry     Retry
+	Asks      bool          // the far side can be asked
+	Remembers time.Duration // how long it answers a repeated wire key
+	Settles   time.Duration // a probe's no counts only this long after the last try ended
+}
+
+// Policy returns what j says about ends of attempts.
+func (j *Job) Policy() Policy {
+	return Policy{Retry: j.Retry, Asks: j.Asks(), Remembers: j.Remembers, Settles: j.Settles}
+}
+
+// remembersAt reports whether the far side still answers the current wire key of e at an instant, with the margin kept.
+func (p Policy) remembersAt(e *Effect, at time.Time) bool {
+	if p.Remembers == Forever {
+		return true
+	}
+	return p.Remembers > 0 && at.Before(e.FirstAt.Add(p.Remembers-RemembersMargin))
+}
+
+// Begin returns the effect as it must be marked, durably, before an attempt of a OneEffect run starts its work, and
+// false when it may not be begun: it is done, or open and no longer remembered by the far side. Then Unsettled says what
+// follows.
+func (r *Run) Begin(p Policy, now time.Time) (*Effect, bool) {
+	e := Effect{Key: r.Key, Step: StepRun, Generation: 1}
+	if r.Effect != nil {
+		e = *r.Effect
+		switch e.State {
+		case EffectDone, EffectBegun:
+			return nil, false
+		case EffectUnknown:
+			if !p.remembersAt(&e, now) {
+				return nil, false
+			}
+			e.Open = true
+		}
+	}
+	e.State, e.Fence, e.EndedAt, e.SettledBy = EffectBegun, r.Fence, time.Time{}, ""
+	e.Tries++
+	if e.FirstAt.IsZero() {
+		e.FirstAt = now
+	}
+	return &e, true
+}
+
+// Next decides what follows the end of the current attempt of a running r: reported by the attempt, or ResultLost when
+// its lease ended.
+func (r *Run) Next(o Outcome, p Policy, now time.Time) Transition {
+	t := r.move(OnReport, now)
+	if o.Result == ResultLost {
+		t.On = OnLost
+		if o.Error == "" {
+			o.Error = "the worker ended or lost its lease, and nobody reported"
+		}
+	}
+	t.Attempt, t.Error, t.Began = r.attempt(o, now), o.Error, r.BegunAt
+	begun := r.Effect != nil && r.Effect.State == EffectBegun
+	switch {
+	case o.Result == ResultInterrupted:
+		return r.handBack(t)
+	case o.Result == ResultDone:
+		return r.done(t, o, "", now)
+	case r.OneEffect() && begun:
+		return r.notDoneOnce(t, o, p, now)
+	case r.Again:
+		t.To, t.Keep = Done, true
+		return t
+	case r.CancelledBy != "" && r.unsettled():
+		return r.dead(t, LetterUnknown, "cancelled by "+r.CancelledBy+" while its outcome is unknown", now)
+	case r.CancelledBy != "":
+		t.To = Cancelled
+		return t
+	case o.Result == ResultLost:
+		return r.lost(t, o, now)
+	case o.Result == ResultPermanent:
+		return r.dead(t, LetterFailed, o.Error, now)
+	case o.Result == ResultBusy && now.Sub(r.NotBefore) < MaxRetryAfter:
+		t.To, t.Reason, t.Due = Retryable, ReasonRetry, now.Add(busyDelay(o))
+		return t
+	case o.Interrupted:
+		t.To, t.Reason, t.Due = Retryable, ReasonInterrupted, now
+		return t
+	}
+	return r.ladder(t, p, o, now)
+}
+
+// Unsettled decides what follows when a claimed r may not begin, since its effect is done or open: nothing was sent.
+func (r *Run) Unsettled(p Policy, now time.Time) Transition {
+	t := r.move(OnReport, now)
+	e := *r.Effect
+	if e.State == EffectDone {
+		return r.done(t, Outcome{Data: e.Data}, "", now)
+	}
+	if e.State == EffectBegun { // marked by a claim that was never rescued: its end was reported by nobody
+		e.State, e.EndedAt = EffectUnknown, now
+	}
+	t.Effect = &e
+	if p.Asks {
+		return r.ask(t, now)
+	}
+	return r.dead(t, LetterUnknown, "the far side may have forgotten the wire key "+r.WireKey()+": it is not repeated", now)
+}
+
+// notDoneOnce follows a begun effect that did not report done: DESIGN's once-only protocol.
+func (r *Run) notDoneOnce(t Transition, o Outcome, p Policy, now time.Time) Transition {
+	e := *r.Effect
+	e.EndedAt = now
+	t.Effect = &e
+	notDone := o.Result == ResultNotDone || o.Result == ResultPermanent
+	if notDone && !e.Open {
+		e.State = EffectNotDone
+		if o.Result == ResultPermanent {
+			e.State = EffectRefused
+		}
+		switch {
+		case r.CancelledBy != "":
+			t.To = Cancelled
+			return t
+		case o.Result == ResultPermanent:
+			return r.dead(t, LetterFailed, o.Error, now)
+		case o.Interrupted:
+			t.To, t.Reason, t.Due = Retryable, ReasonInterrupted, now
+			return t
+		}
+		return r.ladder(t, p, o, now)
+	}
+	e.State = EffectUnknown
+	if o.Result == ResultBusy && p.remembersAt(&e, now.Add(busyDelay(o))) && now.Sub(e.FirstAt) < MaxRetryAfter {
+		t.To, t.Reason, t.Due = Retryable, ReasonRetry, now.Add(busyDelay(o))
+		return t
+	}
+	if p.Asks {
+		return r.ask(t, now)
+	}
+	return r.repeatOrPerson(t, p, o, now)
+}
+
+// Settle decides what follows the answers to a question about the open effect of r, asked at askedAt: one finding for
+// every wire key used, newest first.
+func (r *Run) Settle(found []Finding, p Policy, askedAt, now time.Time) Transition {
+	t := r.move(OnProbe, now)
+	t.Asking = r.Asking
+	e := *r.Effect
+	t.Effect = &e
+	var yes []Finding
+	cannotTell := ""
+	for _, f := range found {
+		switch f.Answer {
+		case Yes:
+			yes = append(yes, f)
+		case No:
+		default:
+			cannotTell = "the probe cannot tell about " + f.WireKey
+			if f.Error != "" {
+				cannotTell += ": " + f.Error
+			}
+		}
+	}
+	switch {
+	case len(yes) > 0:
+		if len(yes) > 1 {
+			t.Alerts = append(t.Alerts, NewAlert(AlertDoneTwice, r.Key, r.Job, r.Priority,
+				"the far side has it under "+yes[1].WireKey+" and under "+yes[0].WireKey, "", now))
+		}
+		return r.done(t, Outcome{Data: yes[0].Data}, "probe", now)
+	case len(found) == 0 || cannotTell != "":
+		if cannotTell == "" {
+			cannotTell = "there is no probe to ask"
+		}
+		return r.repeatOrPerson(t, p, Outcome{Error: cannotTell}, now)
+	case askedAt.Before(e.EndedAt.Add(p.Settles)):
+		t.To, t.Reason, t.Due = Retryable, ReasonSettling, e.EndedAt.Add(p.Settles)
+		return t
+	}
+	e.renew(EffectNotDone, "probe")
+	if r.CancelledBy != "" {
+		t.To = Cancelled
+		return r.goesOn(t, now)
+	}
+	return r.ladder(t, p, Outcome{Error: "the far side says that it did not happen"}, now)
+}
+
+// renew gives an effect its next wire key, after a definite no.
+func (e *Effect) renew(to EffectState, by string) {
+	e.State, e.SettledBy, e.Open = to, by, false
+	e.Generation++
+	e.FirstAt = time.Time{}
+}
+
+// Late decides what a report does that comes after its attempt was declared over, while the run was not claimed again:
+// the caller has compared fence and claim. A report that settles nothing is false: it is kept as evidence only.
+func (r *Run) Late(o Outcome, p Policy, now time.Time) (Transition, bool) {
+	open := r.Letter != nil && r.Letter.State == LetterOpen
+	if r.State != Retryable && (r.State != Dead || !open) {
+		return Transition{}, false
+	}
+	t := r.move(OnLateReport, now)
+	t.Attempt = &Attempt{Key: r.Key, Fence: r.Fence, LateResult: o.Result, LateError: o.Error, LateAt: now, LateTaken: true}
+	if o.Result == ResultDone {
+		return r.done(t, o, "late report", now), true
+	}
+	if r.Effect == nil || r.Effect.State != EffectUnknown || r.Effect.Fence != r.Fence {
+		return Transition{}, false
+	}
+	e := *r.Effect
+	e.SettledBy = "late report"
+	t.Effect, t.Error = &e, o.Error
+	if e.Open || o.Result != ResultNotDone && o.Result != ResultPermanent {
+		return Transition{}, false
+	}
+	t.Close = r.closing(LetterSettled, "late report", "", now)
+	if o.Result == ResultPermanent {
+		e.State = EffectRefused
+		return r.dead(t, LetterFailed, o.Error, now), true
+	}
+	e.State = EffectNotDone
+	return r.ladder(t, p, o, now), true
+}
+
+// Resolution is what a person says about an effect whose outcome is unknown.
+type Resolution string
+
+// Resolutions.
+const (
+	AsDone    Resolution = "done"
+	AsNotDone Resolution = "not-done"
+	AsAsk     Resolution = "ask" // ask the probe again
+)
+
+// Resolve carries out what a person says about an unknown effect. Errors have CodeConflict.
+func (r *Run) Resolve(as Resolution, p Policy, who, note string, now time.Time) (Transition, error) {
+	if r.State != Dead || r.Letter == nil || r.Letter.State != LetterOpen || r.Letter.Kind != LetterUnknown || r.Effect == nil {
+		return Transition{}, Conflict("%s has no unknown outcome that waits for a person", r.Key)
+	}
+	t := r.move(OnResolve, now)
+	t.Activity = r.act(who, "resolve "+string(as), note, now)
+	e := *r.Effect
+	t.Effect = &e
+	switch as {
+	case AsDone:
+		t.Close = r.closing(LetterSettled, who, note, now)
+		return r.done(t, Outcome{}, who, now), nil
+	case AsNotDone:
+		e.renew(EffectNotDone, who)
+		t.Close = r.closing(LetterSettled, who, note, now)
+		t.To, t.Reason, t.Due, t.Failures, t.Losses = Retryable, ReasonReplayed, now, 0, 0
+		return t, nil
+	case AsAsk:
+		if !p.Asks {
+			return Transition{}, Conflict("%s has no probe that could be asked", r.Key).
+				WithHint("look at the far side yourself, then: daybook run resolve %s --step %s --as done|not-done --reason …", r.Key, e.Step)
+		}
+		return r.ask(t, now), nil
+	}
+	return Transition{}, Invalid("%q is not one of done, not-done, ask", as)
+}
+
+// Replay carries out the replay of an open letter of kind failed: same key, failures reset. After a refusal for good the
+// far side gets the next wire key.
+func (r *Run) Replay(who, note string, now time.Time) (Transition, error) {
+	if r.State != Dead || r.Letter == nil || r.Letter.State != LetterOpen || r.Letter.Kind != LetterFailed {
+		return Transition{}, Conflict("%s has no open letter that could be replayed", r.Key)
+	}
+	t := r.move(OnReplay, now)
+	t.Activity = r.act(who, "replay", note, now)
+	t.Close = r.closing(LetterReplayed, who, note, now)
+	t.To, t.Reason, t.Due, t.Failures, t.Losses = Retryable, ReasonReplayed, now, 0, 0
+	if r.Effect != nil && r.Effect.State == EffectRefused {
+		e := *r.Effect
+		e.renew(EffectNotDone, e.SettledBy)
+		t.Effect = &e
+	}
+	return t, nil
+}
+
+// Dismiss closes an open letter with a reason. An unknown outcome cannot be dismissed.
+func (r *Run) Dismiss(who, note string, now time.Time) (Transition, error) {
+	switch {
+	case r.State != Dead || r.Letter == nil || r.Letter.State != LetterOpen:
+		return Transition{}, Conflict("%s has no open letter", r.Key)
+	case r.Letter.Kind == LetterUnknown:
+		return Transition{}, Conflict("%s cannot be dismissed: whether it happened is unknown", r.Key).
+			WithHint("daybook run resolve %s --step %s --as done|not-done|ask --reason …", r.Key, StepRun)
+	}
+	t := r.move(OnDismiss, now)
+	t.Activity = r.act(who, "dismiss", note, now)
+	t.To, t.Reason = Dead, ReasonDismissed
+	t.Close = r.closing(LetterDismissed, who, note, now)
+	return t, nil
+}
+
+// Cancel ends a run that waits. A running one is asked to end by its executor: see Claimer. One whose effect is open is
+// never cancelled.
+func (r *Run) Cancel(who, note string, now time.Time) (Transition, error) {
+	switch {
+	case r.State != Scheduled && r.State != Retryable:
+		return Transition{}, Conflict("%s is %s: only a run that waits can be cancelled", r.Key, r.State)
+	case r.unsettled() || r.Effect != nil && r.Effect.Open:
+		return Transition{}, Conflict("%s cannot be cancelled: whether it happened is unknown, and being settled", r.Key).
+			WithHint("daybook run show %s tells when it is asked for next", r.Key)
+	}
+	t := r.move(OnCancel, now)
+	t.Activity = r.act(who, "cancel", note, now)
+	t.To = Cancelled
+	if r.Again {
+		t.To, t.Keep = Done, true
+	}
+	return t, nil
+}
+
+// Reopen takes a cancelled run back to scheduled, and opens a dismissed letter again.
+func (r *Run) Reopen(who, note string, now time.Time) (Transition, error) {
+	switch {
+	case r.State == Cancelled:
+		t := r.move(OnReopen, now)
+		t.Activity = r.act(who, "reopen", note, now)
+		t.To, t.Reason, t.Due, t.Failures, t.Losses = Scheduled, ReasonReopened, now, 0, 0
+		return t, nil
+	case r.State == Dead && r.Letter != nil && r.Letter.State == LetterDismissed:
+		t := r.move(OnReopen, now)
+		t.Activity = r.act(who, "reopen", note, now)
+		return r.dead(t, r.Letter.Kind, r.Letter.Error, now), nil
+	}
+	return Transition{}, Conflict("%s is %s: only a cancelled run or a dismissed letter can be opened again", r.Key, r.State)
+}
+
+// FurtherAttempt lets a done run of repeatable work run once more under its key.
+func (r *Run) FurtherAttempt(now time.Time) Transition {
+	t := r.move(OnAgain, now)
+	t.To, t.Reason, t.Due, t.Again, t.Failures, t.Losses = Scheduled, ReasonAgain, now, true, 0, 0
+	return t
+}
+
+// RunSkipped lets a skipped window run after all.
+func (r *Run) RunSkipped(now time.Time) Transition {
+	t := r.move(OnRunSkipped, now)
+	t.To, t.Reason, t.Due = Scheduled, ReasonRunSkipped, now
+	return t
+}
+
+func (r *Run) move(on Move, now time.Time) Transition {
+	return Transition{Key: r.Key, On: on, From: r.State, Fence: r.Fence, Claim: r.Claim,
+		Failures: r.Failures, Losses: r.Losses, Again: r.Again, At: now}
+}
+
+func (r *Run) handBack(t Transition) Transition {
+	t.On, t.Attempt, t.Error = OnHandBack, nil, ""
+	t.To, t.Reason, t.Due = Scheduled, ReasonInterrupted, r.Due
+	if r.Attempts > 0 {
+		t.To = Retryable
+	}
+	return t
+}
+
+func (r *Run) done(t Transition, o Outcome, settledBy string, now time.Time) Transition {
+	t.To, t.Reason, t.Again = Done, ReasonNone, false
+	t.Data, t.Counts = o.Data, o.Counts
+	if t.Effect == nil && r.Effect != nil {
+		e := *r.Effect
+		t.Effect = &e
+	}
+	if e := t.Effect; e != nil && e.State != EffectDone {
+		e.State, e.Data, e.SettledBy = EffectDone, o.Data, settledBy
+		if e.EndedAt.IsZero() {
+			e.EndedAt = now
+		}
+	}
+	if t.Close == nil {
+		t.Close = r.closing(LetterSettled, settledBy, "", now)
+	}
+	return t
+}
+
+// lost follows a lost attempt of work that may be repeated, or that never began.
+func (r *Run) lost(t Transition, o Outcome, now time.Time) Transition {
+	t.Losses++
+	if t.Losses >= MaxLosses {
+		return r.dead(t, LetterFailed, o.Error+", three times in a row", now)
+	}
+	t.To, t.Reason, t.Due = Retryable, ReasonLost, now
+	return t
+}
+
+func (r *Run) ladder(t Transition, p Policy, o Outcome, now time.Time) Transition {
+	t.Failures++
+	t.Losses = 0
+	d, ok := p.Retry.Delay(r.Key, t.Failures, o.RetryAfter)
+	if !ok {
+		return r.dead(t, LetterFailed, o.Error, now)
+	}
+	t.To, t.Reason, t.Due, t.Error = Retryable, ReasonRetry, now.Add(d), o.Error
+	return r.goesOn(t, now)
+}
+
+// goesOn closes a letter that stood open while its probe was asked again.
+func (r *Run) goesOn(t Transition, now time.Time) Transition {
+	if t.Close == nil {
+		t.Close = r.closing(LetterSettled, "probe", "", now)
+	}
+	return t
+}
+
+// ask makes the next claim a question to the far side, now.
+func (r *Run) ask(t Transition, now time.Time) Transition {
+	t.To, t.Reason, t.Due = Retryable, ReasonSettling, now
+	return t
+}
+
+// repeatOrPerson follows an open effect that no probe could settle: repeated under the same wire key while the far side
+// remembers it, else a person decides.
+func (r *Run) repeatOrPerson(t Transition, p Policy, o Outcome, now time.Time) Transition {
+	t.Failures++
+	t.Losses = 0
+	d, ok := p.Retry.Delay(r.Key, t.Failures, o.RetryAfter)
+	if !ok || r.CancelledBy != "" || !p.remembersAt(t.Effect, now.Add(d)) {
+		return r.dead(t, LetterUnknown, o.Error, now)
+	}
+	t.To, t.Reason, t.Due, t.Error = Retryable, ReasonRetry, now.Add(d), o.Error
+	return r.goesOn(t, now)
+}
+
+// dead opens a letter, or opens the run's open or dismissed one again, with its alert. Whatever led here: while an effect
+// is unknown, the letter is of kind unknown.
+func (r *Run) dead(t Transition, kind LetterKind, lastError string, now time.Time) Transition {
+	if lastError == "" {
+		lastError = "it failed and did not say why"
+	}
+	if e := t.Effect; e == nil && r.unsettled() || e != nil && e.State == EffectUnknown {
+		kind = LetterUnknown
+	}
+	t.To, t.Reason, t.Error, t.Again = Dead, ReasonNone, lastError, false
+	l := Letter{Key: r.Key, Job: r.Job, Priority: r.Priority, OpenedAt: now}
+	if r.Letter != nil && t.Close == nil && (r.Letter.State == LetterOpen || r.Letter.State == LetterDismissed) {
+		l = *r.Letter
+		l.ClosedAt, l.ClosedBy, l.Note = time.Time{}, "", ""
+	}
+	l.Kind, l.State, l.Error = kind, LetterOpen, lastError
+	t.Letter = &l
+	alert := AlertDeadLetter
+	if kind == LetterUnknown {
+		alert = AlertUnknownOutcome
+	}
+	t.Alerts = append(t.Alerts, NewAlert(alert, r.Key, r.Job, r.Priority, lastError, "", now))
+	return t
+}
+
+// unsettled reports whether the last try of the effect ended without an answer.
+func (r *Run) unsettled() bool { return r.Effect != nil && r.Effect.State == EffectUnknown }
+
+func (r *Run) closing(to LetterState, who, note string, now time.Time) *Letter {
+	if r.Letter == nil || r.Letter.State != LetterOpen {
+		return nil
+	}
+	l := *r.Letter
+	l.State, l.ClosedAt, l.ClosedBy, l.Note = to, now, who, note
+	return &l
+}
+
+func (r *Run) attempt(o Outcome, now time.Time) *Attempt {
+	return &Attempt{Key: r.Key, Fence: r.Fence, Number: r.Attempts, Claim: r.Claim, Node: r.Node, WireKey: r.sentKey(),
+		Revision: r.Revision, ClaimedAt: r.ClaimedAt, BegunAt: r.BegunAt, EndedAt: now,
+		Result: o.Result, Error: Clip(o.Error, MaxErrorBytes), Detail: o.Detail, Data: o.Data, Output: o.Output}
+}
+
+// sentKey is the wire key that the current attempt was given, if any.
+func (r *Run) sentKey() string {
+	if r.Steps {
+		return ""
+	}
+	return r.WireKey()
+}
+
+func (r *Run) act(who, action, note string, now time.Time) *Activity {
+	return &Activity{At: now, Actor: who, Action: action, Key: r.Key, Job: r.Job, Note: note, Before: string(r.State)}
+}
+
+func busyDelay(o Outcome) time.Duration {
+	return max(time.Minute, min(o.RetryAfter, MaxRetryAfter))
+}
