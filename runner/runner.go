@@ -1,0 +1,57 @@
+// Package runner is the ways to do work: commands, and functions registered in Go. It starts what an order says, waits
+// for it, ends it when it is asked to, and says how it ended; what follows from that is decided elsewhere. It writes no
+// row, keeps no clock and retries nothing. The executor calls it, and configuration reads its table.
+//
+// A new way to do work is one file here and one line in Kinds.
+package runner
+
+import (
+	"github.com/daybook-run/daybook"
+)
+
+// Kind is a way to do work.
+type Kind struct {
+	Name string // as in the file
+	File string // that has it
+	// Does reports whether the job says that it is done in this way.
+	Does func(*daybook.Job) bool
+	// New returns the runner for such a job.
+	New func(*daybook.Job, Options) (daybook.Runner, error)
+}
+
+// Kinds is the table of the ways to do work, in the order in which they are tried. It is never changed.
+var Kinds = []Kind{
+	{Name: "run", File: "exec.go", Does: func(j *daybook.Job) bool { return len(j.Command.Argv) > 0 }, New: newExec},
+	{Name: "shell", File: "exec.go", Does: func(j *daybook.Job) bool { return j.Command.Shell != "" }, New: newExec},
+	{Name: "go", File: "gofunc.go", Does: func(j *daybook.Job) bool { return j.Command.IsZero() }, New: newGoFunc},
+}
+
+// Options is what runners are made of.
+type Options struct {
+	Exec  Exec              // for commands
+	Funcs map[string]GoFunc // registered functions, by the name of their job
+}
+
+// For returns the runner of a job. Errors have CodeInvalid: the job says no way to do it, or one that is not there.
+func For(job *daybook.Job, o Options) (daybook.Runner, error) {
+	for _, k := range Kinds {
+		if k.Does(job) {
+			return k.New(job, o)
+		}
+	}
+	return nil, daybook.Invalid("job %s does not say what to do", job.Name)
+}
+
+func newExec(_ *daybook.Job, o Options) (daybook.Runner, error) {
+	e := o.Exec
+	return &e, nil
+}
+
+func newGoFunc(job *daybook.Job, o Options) (daybook.Runner, error) {
+	f, ok := o.Funcs[job.Name]
+	if !ok || f.Do == nil {
+		return nil, daybook.Invalid("job %s does not say what to do", job.Name).
+			WithHint("set run or shell, or register a Go function under this name")
+	}
+	return &f, nil
+}

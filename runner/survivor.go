@@ -1,0 +1,306 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+// Names of the files of an attempt.
+const (
+	lockFile    = "lock"      // locked as long as anything that the attempt started is alive
+	metaFile    = "meta.json" // what was started: meta
+	resultFile  = "result"    // the report of the work, written by the work
+	payloadFile = "payload"   // what a caller gave
+)
+
+// meta says what was started in a directory. Pid and what follows are missing if Daybook was killed between the start
+// and their being written.
+type meta struct {
+	Key     daybook.Key `json:"key"`
+	Fence   int64       `json:"fence"`
+	Attempt int         `json:"attempt"`
+	Pid     int         `json:"pid,omitempty"`
+	Pgid    int         `json:"pgid,omitempty"`
+	Start   uint64      `json:"start,omitempty"` // ticks since boot
+	Boot    string      `json:"boot_id,omitempty"`
+}
+
+// place is the directory of one attempt, with its lock held.
+type place struct {
+	dir  string
+	temp bool // ours to remove
+	lock *os.File
+}
+
+// openPlace makes the directory of an attempt, locks it and writes down whose it is. It refuses, with CodeConflict, one
+// in which something is still alive: nothing is ever started beside it.
+func openPlace(o daybook.Order, as identity) (*place, error) {
+	p, err := makePlace(o.Dir)
+	if err != nil {
+		return nil, unavailable(err, "make the directory of the attempt")
+	}
+	if err := p.furnish(o, as); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func makePlace(dir string) (*place, error) {
+	if dir == "" {
+		dir, err := os.MkdirTemp("", "daybook-")
+		return &place{dir: dir, temp: true}, err
+	}
+	dir, err := filepath.Abs(dir) // the command has another working directory
+	if err != nil {
+		return nil, err
+	}
+	return &place{dir: dir}, os.MkdirAll(dir, 0o700)
+}
+
+func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
+
+func (p *place) furnish(o daybook.Order, as identity) error {
+	lock, err := os.OpenFile(p.path(lockFile), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return unavailable(err, "open the lock of the attempt")
+	}
+	p.lock = lock
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return daybook.Conflict("what an earlier try started is still alive in %s", p.dir)
+		}
+		return unavailable(err, "lock the directory of the attempt")
+	}
+	if err := os.Remove(p.path(resultFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return unavailable(err, "remove an old result")
+	}
+	if err := p.writeMeta(meta{Key: o.Run.Key, Fence: o.Fence, Attempt: o.Attempt}); err != nil {
+		return unavailable(err, "write down the attempt")
+	}
+	if len(o.Run.Input) > 0 {
+		if err := os.WriteFile(p.path(payloadFile), o.Run.Input, 0o600); err != nil {
+			return unavailable(err, "write the payload")
+		}
+	}
+	if as.credential != nil {
+		return p.lend(o, as.credential)
+	}
+	return nil
+}
+
+// lend lets another user reach what is theirs: the payload and the result, and nothing that Daybook later believes
+// about processes.
+func (p *place) lend(o daybook.Order, c *syscall.Credential) error {
+	f, err := os.OpenFile(p.path(resultFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return unavailable(err, "make the result file")
+	}
+	err = errors.Join(f.Chown(int(c.Uid), int(c.Gid)), f.Close(), os.Chmod(p.dir, 0o711))
+	if len(o.Run.Input) > 0 {
+		err = errors.Join(err, os.Chown(p.path(payloadFile), int(c.Uid), int(c.Gid)))
+	}
+	if err != nil {
+		return unavailable(err, "hand the files of the attempt to user %s", quote(o.Job.User))
+	}
+	return nil
+}
+
+// started completes what is written down and gives the lock away: from here on the command and its children hold it.
+func (p *place) started(o daybook.Order, pid int) {
+	start, boot := processIdentity(pid)
+	// Without this line the attempt is still found alive by its lock, so a full disk is no reason to end it.
+	_ = p.writeMeta(meta{Key: o.Run.Key, Fence: o.Fence, Attempt: o.Attempt, Pid: pid, Pgid: pid, Start: start, Boot: boot})
+	p.unhold()
+}
+
+func (p *place) unhold() {
+	if p.lock != nil {
+		_ = p.lock.Close()
+		p.lock = nil
+	}
+}
+
+// close lets go of the place. A directory given by the order stays, for whoever asks about the attempt later.
+func (p *place) close() {
+	p.unhold()
+	if p.temp {
+		_ = os.RemoveAll(p.dir)
+	}
+}
+
+// writeMeta replaces the file whole and durably: a reader finds the old one or the new one.
+func (p *place) writeMeta(m meta) error {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	temp := p.path(metaFile + ".new")
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(b, '\n'))
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, p.path(metaFile)); err != nil {
+		return err
+	}
+	return syncDir(p.dir)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func readMeta(dir string) (meta, bool) {
+	var m meta
+	b, err := os.ReadFile(filepath.Join(dir, metaFile))
+	return m, err == nil && json.Unmarshal(b, &m) == nil
+}
+
+// Alive reports whether anything that was started in dir still runs. It looks at the lock that the command and all its
+// children hold, and at the command itself, since some programs (sudo) close what they inherit. Known is false when dir
+// has no lock: nothing was started there.
+func (e *Exec) Alive(dir string) (alive, known bool) {
+	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return false, false
+	}
+	defer lock.Close()
+	// Shared, so that two who ask at once do not take each other for the work.
+	switch err := syscall.Flock(int(lock.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		return true, true
+	case err != nil:
+		return false, false
+	}
+	// Unlocked by name: a process that is just being started may have a copy of the descriptor for a moment.
+	_ = syscall.Flock(int(lock.Fd()), syscall.LOCK_UN)
+	m, _ := readMeta(dir)
+	return sameProcess(m.Pid, m.Start, m.Boot), true
+}
+
+// Report returns the report that the work left in dir: a complete result file that gives an outcome. Work that is still
+// alive may yet replace it, so ask Alive first.
+func (e *Exec) Report(dir string) (daybook.Outcome, bool) {
+	out, err := readReport(filepath.Join(dir, resultFile))
+	if out.Result == "" {
+		return daybook.Outcome{}, false
+	}
+	out.Detail = "result file"
+	if err != nil {
+		out.Detail += "; " + err.Error()
+	}
+	if out.Result == daybook.ResultDone {
+		out.Detail, out.Error = withMessage(out.Detail, out.Error), ""
+	}
+	return out, true
+}
+
+// End ends what runs in dir: TERM, and KILL after Grace. It signals only what is proven to have been started there: the
+// group of the command while that is alive, and whoever holds the lock. Possible results:
+//
+//  1. nil: nothing runs there any more, or never did
+//  2. CodeConflict: something runs there, and nothing is proven to be it (always so without /proc)
+//  3. CodeUnavailable: it did not end, or ctx was cancelled first
+func (e *Exec) End(ctx context.Context, dir string) error {
+	o := e.withDefaults()
+	for _, step := range []struct {
+		sig  syscall.Signal
+		wait time.Duration
+	}{{syscall.SIGTERM, o.Grace}, {syscall.SIGKILL, o.giveUp()}} {
+		if alive, _ := e.Alive(dir); !alive {
+			return nil
+		}
+		if err := signalSurvivors(dir, step.sig); err != nil {
+			return err
+		}
+		if err := e.waitFor(ctx, dir, step.wait); err != nil {
+			return err
+		}
+	}
+	if alive, _ := e.Alive(dir); !alive {
+		return nil
+	}
+	return unavailable(nil, "what runs in %s did not end", dir)
+}
+
+// waitFor waits until nothing is alive in dir, at most limit. The error is that of ctx.
+func (e *Exec) waitFor(ctx context.Context, dir string, limit time.Duration) error {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		if alive, _ := e.Alive(dir); !alive {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return unavailable(context.Cause(ctx), "end what runs in %s", dir)
+		}
+	}
+}
+
+// signalSurvivors sends a signal to what was started in dir.
+func signalSurvivors(dir string, sig syscall.Signal) error {
+	m, _ := readMeta(dir)
+	leads := sameProcess(m.Pid, m.Start, m.Boot)
+	held := holders(filepath.Join(dir, lockFile))
+	group := leads
+	for pid, pgid := range held {
+		if pgid == m.Pgid && m.Pgid > 0 {
+			group = true
+		} else {
+			_ = syscall.Kill(pid, sig) // it left the group, but took the lock with it
+		}
+	}
+	if group {
+		_ = syscall.Kill(-m.Pgid, sig)
+		_ = syscall.Kill(-m.Pgid, syscall.SIGCONT)
+	}
+	if group || len(held) > 0 {
+		return nil
+	}
+	if alive, _ := (&Exec{}).Alive(dir); !alive { // it ended while we looked
+		return nil
+	}
+	return daybook.Conflict("something runs in %s, and nothing proves which process it is", dir).
+		WithHint("see who holds %s (lsof, fuser), and end it by hand", filepath.Join(dir, lockFile))
+}
+
+// Clean removes the directory of an attempt. It refuses, with CodeConflict, one in which something is alive, and, with
+// CodeInvalid, one that is not the directory of an attempt.
+func (e *Exec) Clean(dir string) error {
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	alive, known := e.Alive(dir)
+	if !known {
+		return daybook.Invalid("%s is not the directory of an attempt", dir)
+	}
+	if alive {
+		return daybook.Conflict("something that was started in %s is still alive", dir)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return unavailable(err, "remove the directory of an attempt")
+	}
+	return nil
+}
