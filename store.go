@@ -40,8 +40,7 @@ type Planner interface {
 type Revision struct {
 	Job  *Job
 	Home string
-	Left []PlannedWindow // windows that the change leaves out
-	Run  []*Run          // rows for them; nil: made from Left
+	Left []Window // windows that the change leaves out
 }
 
 // Planned is what became of a plan.

@@ -46,7 +46,10 @@ type Ask struct {
 	RunSkipped bool
 	Payload    json.RawMessage // given by the caller; nil: none
 	Fire       string          // schedule and catchup: the nominal fire
-	FireAt     time.Time       // when the window's first fire is, or was; zero without one: look-ups of spans of skipped windows use it
+	NotOpen    bool            // the window's first fire, or without a schedule the window, still lies ahead
+	EventJob   bool
+	Effects    Effects   // of the job
+	FireAt     time.Time // when the window's first fire is, or was; zero without one: look-ups of spans of skipped windows use it
 }
 
 // Trigger is the record of one knock.
@@ -74,10 +77,11 @@ type Standing struct {
 	OtherPayload bool // the caller gave a payload, and it is not the one the run was made with
 
 	// Of a new key.
-	NotOpen  bool   // its first fire, or without a schedule its window, still lies ahead
-	Paused   bool   // the job is paused
-	EventJob bool   // events of a paused job are held, not refused
-	Held     Reason // nothing starts now: ReasonFrozen, ReasonClock
+	NotOpen    bool   // its first fire, or without a schedule its window, still lies ahead
+	Paused     bool   // the job is paused
+	EventJob   bool   // events of a paused job are held, not refused
+	SpanReason Reason // the key lies in a span of windows skipped for this reason; it has no row
+	Held       Reason // nothing starts now: ReasonFrozen, ReasonClock
 }
 
 // Act is what the store does about a reply, in the transaction that records the trigger.

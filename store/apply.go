@@ -1,0 +1,330 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+
+	"github.com/daybook-run/daybook"
+)
+
+// errLetter says that a letter stands otherwise than a transition believed. The whole transaction is taken back.
+var errLetter = errors.New("the letter was closed or opened by another")
+
+// Apply implements daybook.Mover. All transitions share one transaction; only when one of them meets a letter that
+// another changed, each gets its own.
+func (s *Store) Apply(ctx context.Context, ts []daybook.Transition) ([]daybook.Applied, error) {
+	applied, err := s.applyTogether(ctx, ts)
+	if !errors.Is(err, errLetter) {
+		return applied, err
+	}
+	if len(ts) == 1 {
+		return []daybook.Applied{{Stale: true}}, nil
+	}
+	applied = make([]daybook.Applied, len(ts))
+	for i := range ts {
+		one, err := s.Apply(ctx, ts[i:i+1])
+		if err != nil {
+			return applied, err
+		}
+		applied[i] = one[0]
+	}
+	return applied, nil
+}
+
+func (s *Store) applyTogether(ctx context.Context, ts []daybook.Transition) ([]daybook.Applied, error) {
+	applied := make([]daybook.Applied, len(ts))
+	err := s.write(ctx, "record ends", func(ctx context.Context, t *tx) error {
+		return t.apply(ctx, ts, applied)
+	})
+	return applied, err
+}
+
+// apply moves the runs, then writes what changes with those that moved.
+func (t *tx) apply(ctx context.Context, ts []daybook.Transition, applied []daybook.Applied) error {
+	moved := make(map[daybook.Key]bool, len(ts))
+	if err := errors.Join(t.liveToLive(ctx, ts, moved), t.liveToRest(ctx, ts, moved), t.restTo(ctx, ts, moved)); err != nil {
+		return err
+	}
+	written := ts[:0:0]
+	for i := range ts {
+		applied[i] = daybook.Applied{Stale: !moved[ts[i].Key]}
+		if moved[ts[i].Key] {
+			written = append(written, ts[i])
+			if ts[i].To.Live() {
+				applied[i].Due = ts[i].Due
+			}
+		}
+	}
+	return t.consequences(ctx, written)
+}
+
+const moveLive = `WITH v (key, from_state, fence, claim, asking, to_state, reason, due_us, failures, losses, again, uncounted, last_error) AS
+  (/*rows t t b t t t t b b b b b t*/)
+UPDATE daybook_live SET state = v.to_state, reason = v.reason, due_us = v.due_us, failures = v.failures, losses = v.losses, again = v.again,
+  attempts = daybook_live.attempts - v.uncounted, lease_us = 0, asking = '', begun_us = 0,
+  last_error = CASE WHEN v.last_error = '' THEN daybook_live.last_error ELSE v.last_error END
+FROM v WHERE daybook_live.key = v.key AND daybook_live.state = v.from_state AND daybook_live.fence = v.fence
+  AND daybook_live.claim = v.claim AND daybook_live.asking = v.asking
+RETURNING daybook_live.key`
+
+// liveToLive moves what stays live.
+func (t *tx) liveToLive(ctx context.Context, ts []daybook.Transition, moved map[daybook.Key]bool) error {
+	var rows [][]any
+	for _, m := range ts {
+		if m.From.Live() && m.To.Live() {
+			rows = append(rows, []any{string(m.Key), string(m.From), m.Fence, m.Claim, m.Asking, string(m.To), string(m.Reason), us(m.Due),
+				int64(m.Failures), int64(m.Losses), bit(m.Again), bit(m.On == daybook.OnHandBack), clean(m.Error, daybook.MaxErrorBytes)})
+		}
+	}
+	return t.bulk(ctx, moveLive, rows, func(rows *sql.Rows) error {
+		var k daybook.Key
+		err := rows.Scan(&k)
+		moved[k] = true
+		return err
+	})
+}
+
+const takeLive = `DELETE FROM daybook_live WHERE (key, state, fence, claim, asking) IN (/*rows t t b t t*/)
+RETURNING key, fence, claim, node, attempts, last_error`
+
+const endRuns = `WITH v (key, state, reason, fence, claim, node, attempts, failures, losses, started_us, ended_us, last_error, result, result_hash, counts, keep) AS
+  (/*rows t t t b t t b b b b b t t t t b*/)
+UPDATE daybook_runs SET state = v.state, reason = v.reason, fence = v.fence, claim = v.claim, node = v.node, attempts = v.attempts,
+  failures = v.failures, losses = v.losses, last_error = v.last_error,
+  started_us = CASE WHEN v.keep = 1 THEN daybook_runs.started_us ELSE v.started_us END,
+  ended_us = CASE WHEN v.keep = 1 THEN daybook_runs.ended_us ELSE v.ended_us END,
+  result = CASE WHEN v.keep = 1 THEN daybook_runs.result ELSE v.result END,
+  result_hash = CASE WHEN v.keep = 1 THEN daybook_runs.result_hash ELSE v.result_hash END,
+  counts = CASE WHEN v.keep = 1 THEN daybook_runs.counts ELSE v.counts END
+FROM v WHERE daybook_runs.key = v.key`
+
+// liveToRest moves what ends: the row leaves daybook_live, and what it held goes to daybook_runs.
+func (t *tx) liveToRest(ctx context.Context, ts []daybook.Transition, moved map[daybook.Key]bool) error {
+	var rows [][]any
+	byKey := make(map[daybook.Key]*daybook.Transition)
+	for i := range ts {
+		if m := &ts[i]; m.From.Live() && !m.To.Live() {
+			byKey[m.Key] = m
+			rows = append(rows, []any{string(m.Key), string(m.From), m.Fence, m.Claim, m.Asking})
+		}
+	}
+	var ends [][]any
+	err := t.bulk(ctx, takeLive, rows, func(rows *sql.Rows) error {
+		var k daybook.Key
+		var fence, attempts int64
+		var claim, node, lastError string
+		if err := rows.Scan(&k, &fence, &claim, &node, &attempts, &lastError); err != nil {
+			return err
+		}
+		moved[k] = true
+		end, err := restRow(byKey[k], fence, claim, node, attempts, lastError)
+		ends = append(ends, end)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return t.bulk(ctx, endRuns, ends, nil)
+}
+
+func restRow(m *daybook.Transition, fence int64, claim, node string, attempts int64, lastError string) ([]any, error) {
+	if m.Error != "" {
+		lastError = clean(m.Error, daybook.MaxErrorBytes)
+	}
+	counts, err := countsJSON(m.Counts)
+	return []any{string(m.Key), string(m.To), string(m.Reason), fence, claim, node, attempts, int64(m.Failures), int64(m.Losses),
+		us(m.Began), us(m.At), lastError, string(m.Data), digest(m.Data), counts, bit(m.Keep)}, err
+}
+
+func digest(data json.RawMessage) string {
+	if len(data) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+const wakeRun = `UPDATE daybook_runs SET state = '', reason = '' WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4`
+
+const enterLive = `INSERT INTO daybook_live (key, job, state, reason, due_us, priority, lane, home, line, start_us, serial, parent,
+  fence, claim, node, attempts, failures, losses, again, last_error)
+SELECT key, job, $2, $3, $4, priority, lane, home, line, start_us, serial, parent, fence, claim, node, attempts, $5, $6, $7, last_error
+FROM daybook_runs WHERE key = $1`
+
+const moveRest = `UPDATE daybook_runs SET state = $5, reason = $6, failures = $7, losses = $8,
+  last_error = CASE WHEN $9 = '' THEN last_error ELSE $9 END
+WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4`
+
+const finishRest = `UPDATE daybook_runs SET started_us = $2, ended_us = $3, result = $4, result_hash = $5, counts = $6 WHERE key = $1`
+
+// restTo moves what was at rest: by a person, or by a late report.
+func (t *tx) restTo(ctx context.Context, ts []daybook.Transition, moved map[daybook.Key]bool) error {
+	for _, m := range ts {
+		if m.From.Live() {
+			continue
+		}
+		compare := []any{string(m.Key), string(m.From), m.Fence, m.Claim}
+		if m.To.Live() {
+			n, err := t.exec(ctx, wakeRun, compare...)
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				continue
+			}
+			if _, err := t.exec(ctx, enterLive, string(m.Key), string(m.To), string(m.Reason), us(m.Due),
+				int64(m.Failures), int64(m.Losses), bit(m.Again)); err != nil {
+				return err
+			}
+			moved[m.Key] = true
+			continue
+		}
+		n, err := t.exec(ctx, moveRest, append(compare, string(m.To), string(m.Reason), int64(m.Failures), int64(m.Losses), clean(m.Error, daybook.MaxErrorBytes))...)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			continue
+		}
+		moved[m.Key] = true
+		if m.To == daybook.Done && !m.Keep {
+			counts, err := countsJSON(m.Counts)
+			if err != nil {
+				return err
+			}
+			if _, err := t.exec(ctx, finishRest, string(m.Key), us(m.Began), us(m.At), string(m.Data), digest(m.Data), counts); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// consequences writes every row that changes with the runs that moved.
+func (t *tx) consequences(ctx context.Context, ts []daybook.Transition) error {
+	if err := errors.Join(t.attempts(ctx, ts), t.holdPaused(ctx, ts)); err != nil {
+		return err
+	}
+	for i := range ts {
+		m := &ts[i]
+		if err := t.putEffect(ctx, m.Effect); err != nil {
+			return err
+		}
+		if err := t.letters(ctx, m); err != nil {
+			return err
+		}
+		if err := t.insertAlerts(ctx, m.Alerts); err != nil {
+			return err
+		}
+		if m.Activity != nil {
+			m.Activity.After = string(m.To)
+		}
+		if err := t.insertActivity(ctx, m.Activity); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const insertAttempts = `WITH v (key, fence, number, claim, node, wire_key, command, revision, claimed_us, begun_us, ended_us, result, error, detail, data) AS
+  (/*rows t b b t t t t b b b b t t t t*/)
+INSERT INTO daybook_attempts (key, fence, number, claim, node, wire_key, command, revision, claimed_us, begun_us, ended_us, result, error, detail, data)
+SELECT * FROM v WHERE TRUE
+ON CONFLICT (key, fence, question) DO NOTHING`
+
+const insertOutputs = `WITH v (key, fence, text, omitted) AS (/*rows t b t b*/)
+INSERT INTO daybook_outputs (key, fence, text, omitted) SELECT * FROM v WHERE TRUE ON CONFLICT (key, fence) DO NOTHING`
+
+const markLate = `UPDATE daybook_attempts SET late_result = $3, late_error = $4, late_us = $5, late_taken = $6 WHERE key = $1 AND fence = $2 AND question = 0`
+
+func (t *tx) attempts(ctx context.Context, ts []daybook.Transition) error {
+	var rows, outputs [][]any
+	for _, m := range ts {
+		a := m.Attempt
+		switch {
+		case a == nil:
+			continue
+		case a.LateResult != "":
+			if _, err := t.exec(ctx, markLate, string(a.Key), a.Fence, string(a.LateResult), clean(a.LateError, daybook.MaxErrorBytes), us(a.LateAt), bit(a.LateTaken)); err != nil {
+				return err
+			}
+		default:
+			rows = append(rows, attemptRow(a))
+		}
+		if a.Output.Text != "" {
+			outputs = append(outputs, []any{string(a.Key), a.Fence, clean(a.Output.Text, daybook.MaxOutputBytes+1024), a.Output.Omitted})
+		}
+	}
+	return errors.Join(t.bulk(ctx, insertAttempts, rows, nil), t.bulk(ctx, insertOutputs, outputs, nil))
+}
+
+func attemptRow(a *daybook.Attempt) []any {
+	return []any{string(a.Key), a.Fence, int64(a.Number), a.Claim, a.Node, a.WireKey, clean(a.Command, daybook.MaxErrorBytes), a.Revision,
+		us(a.ClaimedAt), us(a.BegunAt), us(a.EndedAt), string(a.Result), clean(a.Error, daybook.MaxErrorBytes), clean(a.Detail, 200), string(a.Data)}
+}
+
+const closeLetter = `UPDATE daybook_letters SET state = $2, closed_us = $3, closed_by = $4, note = $5 WHERE id = $1 AND state = 'open'`
+
+const openLetter = `INSERT INTO daybook_letters (id, key, job, priority, kind, state, error, opened_us) VALUES ($1, $2, $3, $4, $5, 'open', $6, $7)
+ON CONFLICT (key) WHERE state = 'open' DO NOTHING`
+
+const reopenLetter = `UPDATE daybook_letters SET kind = $2, state = 'open', error = $3, closed_us = 0, closed_by = '', note = ''
+WHERE id = $1 AND state IN ('open', 'dismissed')`
+
+const closeAlerts = `UPDATE daybook_alerts SET closed_us = $2 WHERE key = $1 AND kind IN ('dead_letter', 'unknown_outcome') AND closed_us = 0`
+
+func (t *tx) letters(ctx context.Context, m *daybook.Transition) error {
+	if l := m.Close; l != nil {
+		n, err := t.exec(ctx, closeLetter, l.ID, string(l.State), us(l.ClosedAt), clean(l.ClosedBy, daybook.MaxActorBytes), clean(l.Note, daybook.MaxReasonBytes))
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return errLetter
+		}
+		if _, err := t.exec(ctx, closeAlerts, string(m.Key), us(m.At)); err != nil {
+			return err
+		}
+	}
+	l := m.Letter
+	if l == nil {
+		return nil
+	}
+	var n int64
+	var err error
+	if l.ID == "" {
+		n, err = t.exec(ctx, openLetter, t.s.newID(), string(l.Key), l.Job, string(l.Priority), string(l.Kind), clean(l.Error, daybook.MaxErrorBytes), us(l.OpenedAt))
+	} else {
+		n, err = t.exec(ctx, reopenLetter, l.ID, string(l.Kind), clean(l.Error, daybook.MaxErrorBytes))
+	}
+	if err == nil && n == 0 {
+		return errLetter
+	}
+	return err
+}
+
+const insertEvidence = `INSERT INTO daybook_attempts (key, fence, number, claim, node, wire_key, late_result, late_error, late_us)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+ON CONFLICT (key, fence, question) DO UPDATE SET late_result = excluded.late_result, late_error = excluded.late_error, late_us = excluded.late_us
+WHERE daybook_attempts.late_taken = 0`
+
+const insertQuestion = `INSERT INTO daybook_attempts (key, fence, question, number, node, wire_key, claimed_us, ended_us, result, error, data)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (key, fence, question) DO NOTHING`
+
+// Evidence implements daybook.Mover: a refused report, or a question and its answer.
+func (s *Store) Evidence(ctx context.Context, a daybook.Attempt) error {
+	return s.write(ctx, "keep evidence on "+string(a.Key), func(ctx context.Context, t *tx) error {
+		if a.Probe {
+			_, err := t.exec(ctx, insertQuestion, string(a.Key), a.Fence, us(a.ClaimedAt), int64(a.Number), a.Node, a.WireKey,
+				us(a.ClaimedAt), us(a.EndedAt), string(a.Result), clean(a.Error, daybook.MaxErrorBytes), string(a.Data))
+			return err
+		}
+		_, err := t.exec(ctx, insertEvidence, string(a.Key), a.Fence, int64(a.Number), a.Claim, a.Node, a.WireKey,
+			string(a.LateResult), clean(a.LateError, daybook.MaxErrorBytes), us(a.LateAt))
+		return err
+	})
+}

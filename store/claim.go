@@ -1,0 +1,273 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+// What a claim sets. A run that is settling is not tried: it is claimed for a question, which raises no fence, so that a
+// late report of its attempt still settles it.
+const claimSets = `state = CASE WHEN reason = 'settling' THEN state ELSE 'running' END,
+  fence = fence + CASE WHEN reason = 'settling' THEN 0 ELSE 1 END,
+  attempts = attempts + CASE WHEN reason = 'settling' THEN 0 ELSE 1 END,
+  claim = CASE WHEN reason = 'settling' THEN claim ELSE $1 END,
+  asking = CASE WHEN reason = 'settling' THEN $1 ELSE '' END,
+  cancelled_by = CASE WHEN reason = 'settling' THEN cancelled_by ELSE '' END,
+  begun_us = CASE WHEN reason = 'settling' THEN begun_us ELSE 0 END,
+  node = $2, lease_us = $3, claimed_us = $4`
+
+// A run of a line is a candidate only while no run of the line is running and none with an older window is live. The
+// subselect is evaluated once and locks what it returns.
+const claimable = `l.state <> 'running' AND l.hold = '' AND l.asking = '' AND l.due_us <= $4
+    AND (l.line = '' OR l.reason = 'settling' OR NOT EXISTS (SELECT 1 FROM daybook_live o WHERE o.line = l.line AND o.key <> l.key
+      AND (o.state = 'running' OR o.start_us < l.start_us OR o.start_us = l.start_us AND o.key < l.key)))`
+
+const claimDue = `UPDATE daybook_live SET ` + claimSets + ` WHERE key /*pick(*/SELECT l.key FROM daybook_live l
+  WHERE l.lane = $5 AND l.home = $6 AND l.priority = $7 AND ` + claimable + `
+  ORDER BY l.due_us LIMIT $8 /*lock*//*)*/ RETURNING key`
+
+const claimKey = `UPDATE daybook_live SET ` + claimSets + ` WHERE key /*pick(*/SELECT l.key FROM daybook_live l
+  WHERE l.key = $5 AND ` + claimable + ` /*lock*//*)*/ RETURNING key`
+
+// Claim implements daybook.Claimer.
+func (s *Store) Claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*daybook.Run, error) {
+	var claimed []*daybook.Run
+	err := s.write(ctx, "claim runs", func(ctx context.Context, t *tx) error {
+		var keys []string
+		take := func(rows *sql.Rows) error {
+			var k string
+			err := rows.Scan(&k)
+			keys = append(keys, k)
+			return err
+		}
+		base := []any{c.NewID(), c.Node, us(c.Lease), us(now)}
+		if c.Key != "" {
+			if err := t.query(ctx, claimKey, take, append(base, string(c.Key))...); err != nil {
+				return err
+			}
+		} else {
+			for _, p := range []daybook.Priority{daybook.P0, daybook.P1} {
+				if left := c.Limit - len(keys); left > 0 {
+					if err := t.query(ctx, claimDue, take, append(base, string(c.Lane), c.Home, string(p), int64(left))...); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		claimed = make([]*daybook.Run, 0, len(keys))
+		if len(keys) == 0 {
+			return nil
+		}
+		found, err := s.findRuns(ctx, t.query, keys)
+		if err != nil {
+			return err
+		}
+		for _, k := range keys {
+			claimed = append(claimed, found[daybook.Key(k)])
+		}
+		return nil
+	})
+	if err != nil && s.d.unique(err) {
+		// Two runs of one line were claimed at once: the index let one through. The others wait for the next claim.
+		return nil, nil
+	}
+	return claimed, err // never before the claim has been committed
+}
+
+const beginRun = `UPDATE daybook_live SET begun_us = $4 WHERE key = $1 AND state = 'running' AND fence = $2 AND claim = $3`
+
+const upsertEffect = `INSERT INTO daybook_steps (key, step, effect, state, generation, open, first_us, ended_us, tries, fence, settled_by, data)
+VALUES ($1, $2, 1, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+ON CONFLICT (key, step) DO UPDATE SET state = excluded.state, generation = excluded.generation, open = excluded.open,
+  first_us = excluded.first_us, ended_us = excluded.ended_us, tries = excluded.tries, fence = excluded.fence,
+  settled_by = excluded.settled_by, data = excluded.data`
+
+// Begin implements daybook.Claimer.
+func (s *Store) Begin(ctx context.Context, r *daybook.Run, e *daybook.Effect, now time.Time) error {
+	err := s.write(ctx, "begin "+string(r.Key), func(ctx context.Context, t *tx) error {
+		n, err := t.exec(ctx, beginRun, string(r.Key), r.Fence, r.Claim, us(now))
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return &daybook.Error{Code: daybook.CodeStale, Message: string(r.Key) + " is not held any more"}
+		}
+		return t.putEffect(ctx, e)
+	})
+	if err == nil {
+		r.BegunAt, r.Effect = now, e
+	}
+	return err
+}
+
+func (t *tx) putEffect(ctx context.Context, e *daybook.Effect) error {
+	if e == nil {
+		return nil
+	}
+	_, err := t.exec(ctx, upsertEffect, string(e.Key), e.Step, string(e.State), int64(e.Generation), bit(e.Open), us(e.FirstAt), us(e.EndedAt),
+		int64(e.Tries), e.Fence, e.SettledBy, string(e.Data))
+	return err
+}
+
+const renewLeases = `WITH v (key, fence, claim, lease_us) AS (/*rows t b t b*/)
+UPDATE daybook_live SET lease_us = v.lease_us FROM v
+WHERE daybook_live.key /*pick(*/SELECT l.key FROM daybook_live l WHERE l.key IN (SELECT key FROM v) /*lock*//*)*/
+  AND daybook_live.key = v.key AND daybook_live.fence = v.fence AND (daybook_live.state = 'running' AND daybook_live.claim = v.claim OR daybook_live.asking = v.claim)
+RETURNING daybook_live.key, daybook_live.cancelled_by`
+
+const selectHolding = `SELECT key, fence, claim, asking, cancelled_by FROM daybook_live WHERE key /*in $1*/`
+
+// Renew implements daybook.Claimer. A row that another transaction has locked is not renewed this time and not lost
+// either: what is lost is looked up.
+func (s *Store) Renew(ctx context.Context, held []*daybook.Run, lease, now time.Time) ([]daybook.Notice, error) {
+	if len(held) == 0 {
+		return nil, nil
+	}
+	var notices []daybook.Notice
+	err := s.write(ctx, "renew leases", func(ctx context.Context, t *tx) error {
+		notices = notices[:0]
+		rows := make([][]any, len(held))
+		for i, r := range held {
+			claim := r.Claim
+			if r.Asking != "" {
+				claim = r.Asking
+			}
+			rows[i] = []any{string(r.Key), r.Fence, claim, us(lease)}
+		}
+		renewed := make(map[daybook.Key]bool, len(held))
+		err := t.bulk(ctx, renewLeases, rows, func(rows *sql.Rows) error {
+			var k daybook.Key
+			var by string
+			err := rows.Scan(&k, &by)
+			renewed[k] = true
+			if by != "" {
+				notices = append(notices, daybook.Notice{Key: k, CancelledBy: by})
+			}
+			return err
+		})
+		if err != nil || len(renewed) == len(held) {
+			return err
+		}
+		lost, err := t.lost(ctx, held, renewed)
+		notices = append(notices, lost...)
+		return err
+	})
+	fences := make(map[daybook.Key]int64, len(held))
+	for _, r := range held {
+		fences[r.Key] = r.Fence
+	}
+	for i := range notices {
+		notices[i].Fence = fences[notices[i].Key]
+	}
+	return notices, err
+}
+
+// lost tells which of the runs that were not renewed are not held any more.
+func (t *tx) lost(ctx context.Context, held []*daybook.Run, renewed map[daybook.Key]bool) ([]daybook.Notice, error) {
+	var keys []string
+	for _, r := range held {
+		if !renewed[r.Key] {
+			keys = append(keys, string(r.Key))
+		}
+	}
+	list, err := t.s.d.list(keys)
+	if err != nil {
+		return nil, err
+	}
+	type holding struct {
+		fence         int64
+		claim, asking string
+	}
+	standing := make(map[daybook.Key]holding, len(keys))
+	if err := t.query(ctx, selectHolding, func(rows *sql.Rows) error {
+		var k daybook.Key
+		var h holding
+		var by string
+		err := rows.Scan(&k, &h.fence, &h.claim, &h.asking, &by)
+		standing[k] = h
+		return err
+	}, list); err != nil {
+		return nil, err
+	}
+	var notices []daybook.Notice
+	for _, r := range held {
+		if renewed[r.Key] {
+			continue
+		}
+		if h, ok := standing[r.Key]; !ok || h.fence != r.Fence || h.claim != r.Claim || h.asking != r.Asking {
+			notices = append(notices, daybook.Notice{Key: r.Key, Lost: true})
+		}
+	}
+	return notices, nil
+}
+
+const selectExpired = `SELECT key FROM daybook_live WHERE lease_us > 0 AND lease_us < $1 ORDER BY lease_us LIMIT $2`
+
+// Expired implements daybook.Claimer.
+func (s *Store) Expired(ctx context.Context, now time.Time, limit int) ([]*daybook.Run, error) {
+	var keys []string
+	if err := s.read(ctx, "find expired leases", selectExpired, func(rows *sql.Rows) error {
+		var k string
+		err := rows.Scan(&k)
+		keys = append(keys, k)
+		return err
+	}, us(now), int64(limit)); err != nil || len(keys) == 0 {
+		return nil, err
+	}
+	runs := make([]*daybook.Run, 0, len(keys))
+	for _, k := range keys {
+		r, err := s.findRun(ctx, s.reader("read expired run"), daybook.Key(k))
+		if err != nil {
+			return nil, err
+		}
+		if r != nil && !r.Lease.IsZero() && r.Lease.Before(now) {
+			runs = append(runs, r)
+		}
+	}
+	return runs, nil
+}
+
+const releaseAsking = `UPDATE daybook_live SET asking = '', lease_us = 0 WHERE key = $1 AND asking = $2`
+
+// ReleaseAsking implements daybook.Claimer.
+func (s *Store) ReleaseAsking(ctx context.Context, runs []*daybook.Run, now time.Time) error {
+	return s.write(ctx, "release questions", func(ctx context.Context, t *tx) error {
+		for _, r := range runs {
+			if _, err := t.exec(ctx, releaseAsking, string(r.Key), r.Asking); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+const selectNextDue = `SELECT COALESCE((SELECT due_us FROM daybook_live WHERE lane = $1 AND home = $2 AND priority = 'P0' AND state <> 'running' AND hold = '' AND asking = '' ORDER BY due_us LIMIT 1), 0),
+  COALESCE((SELECT due_us FROM daybook_live WHERE lane = $1 AND home = $2 AND priority = 'P1' AND state <> 'running' AND hold = '' AND asking = '' ORDER BY due_us LIMIT 1), 0)`
+
+// NextDue implements daybook.Claimer.
+func (s *Store) NextDue(ctx context.Context, lane daybook.Lane, home string) (time.Time, error) {
+	var p0, p1 int64
+	err := s.read(ctx, "find the next due run", selectNextDue, func(rows *sql.Rows) error { return rows.Scan(&p0, &p1) }, string(lane), home)
+	if p0 == 0 || p1 != 0 && p1 < p0 {
+		p0 = p1
+	}
+	return at(p0), err
+}
+
+const selectDefinition = `SELECT definition FROM daybook_jobs WHERE name = $1`
+
+// Definition implements daybook.Claimer.
+func (s *Store) Definition(ctx context.Context, job string) (*daybook.Job, error) {
+	var text string
+	if err := s.read(ctx, "read the definition of "+job, selectDefinition, func(rows *sql.Rows) error { return rows.Scan(&text) }, job); err != nil {
+		return nil, err
+	}
+	if text == "" {
+		return nil, daybook.NotFound("the ledger knows no job %s", job)
+	}
+	j, err := daybook.JobFromCanonical([]byte(text))
+	return &j, err
+}

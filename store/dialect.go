@@ -1,0 +1,126 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/daybook-run/daybook"
+)
+
+// Conventions for writing SQL here.
+//
+// A statement is one whole constant, in the file of its table, written once for both databases: placeholders are $1, $2
+// and so on, types are TEXT and BIGINT, nothing is NULL, writes that may collide say ON CONFLICT. What differs is
+// marked, and the dialect replaces the mark when the statement is used for the first time:
+//
+//	/*lock*/            FOR UPDATE SKIP LOCKED, or nothing
+//	/*in $1*/           membership in a list given as one argument, []string
+//	/*pick(*/ … /*)*/   membership in a subselect that must be evaluated once
+//	/*rows t b …*/      rows given in bulk, one letter a column: t for TEXT, b for BIGINT
+//	/*ascii*/           a column that sorts by byte
+//	/*clustered*/       a table that is stored in the order of its key
+//
+// A placeholder inside a string literal would be replaced as well; there is none.
+type dialect struct {
+	name    string
+	rewrite func(text string) string
+	list    func(values []string) (any, error) // the argument of /*in*/
+	bulk    func(ctx context.Context, t *tx, text string, rows [][]any, each func(*sql.Rows) error) error
+	busy    func(err error) bool // try again: another writer was first
+	unique  func(err error) bool
+	verify  func(ctx context.Context, db DB) error
+	version string // SELECT that returns the version of the database
+}
+
+var (
+	markIn   = regexp.MustCompile(`/\*in (\$\d+)\*/`)
+	markRows = regexp.MustCompile(`/\*rows ([tb ]+)\*/`)
+	dollar   = regexp.MustCompile(`\$(\d+)`)
+)
+
+func rewriteSQLite(text string) string {
+	text = markIn.ReplaceAllString(text, `IN (SELECT value FROM json_each($1))`)
+	text = strings.NewReplacer("/*lock*/", "", "/*ascii*/", "", "/*clustered*/", "WITHOUT ROWID",
+		"/*pick(*/", "IN (", "/*)*/", ")").Replace(text)
+	text = markRows.ReplaceAllStringFunc(text, func(m string) string {
+		n := len(strings.Fields(markRows.FindStringSubmatch(m)[1]))
+		marks := make([]string, n)
+		for i := range marks {
+			marks[i] = fmt.Sprintf("$%d", i+1)
+		}
+		return "VALUES (" + strings.Join(marks, ", ") + ")"
+	})
+	return dollar.ReplaceAllString(text, "?$1")
+}
+
+func rewritePostgres(text string) string {
+	text = markIn.ReplaceAllString(text, `= ANY(${1}::text[])`)
+	text = strings.NewReplacer("/*lock*/", "FOR UPDATE SKIP LOCKED", "/*ascii*/", `COLLATE "C"`, "/*clustered*/", "",
+		"/*pick(*/", "= ANY(ARRAY(", "/*)*/", "))").Replace(text)
+	return markRows.ReplaceAllStringFunc(text, func(m string) string {
+		columns := strings.Fields(markRows.FindStringSubmatch(m)[1])
+		for i, c := range columns {
+			kind := "text"
+			if c == "b" {
+				kind = "bigint"
+			}
+			columns[i] = fmt.Sprintf("$%d::%s[]", i+1, kind)
+		}
+		return "SELECT * FROM unnest(" + strings.Join(columns, ", ") + ")"
+	})
+}
+
+// bulkByRow runs the statement once a row; prepared, in one transaction, that is SQLite's fast way.
+func bulkByRow(ctx context.Context, t *tx, text string, rows [][]any, each func(*sql.Rows) error) error {
+	for _, row := range rows {
+		if each == nil {
+			if _, err := t.exec(ctx, text, row...); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := t.query(ctx, text, each, row...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bulkByArrays runs the statement once, with an array a column.
+func bulkByArrays(ctx context.Context, t *tx, text string, rows [][]any, each func(*sql.Rows) error) error {
+	args := make([]any, len(rows[0]))
+	for c := range args {
+		switch rows[0][c].(type) {
+		case string:
+			column := make([]string, len(rows))
+			for i := range rows {
+				column[i] = rows[i][c].(string)
+			}
+			args[c] = column
+		case int64:
+			column := make([]int64, len(rows))
+			for i := range rows {
+				column[i] = rows[i][c].(int64)
+			}
+			args[c] = column
+		default:
+			return &daybook.Error{Code: daybook.CodeInternal, Message: fmt.Sprintf("bulk column %d is a %T: only string and int64 are", c, rows[0][c])}
+		}
+	}
+	if each == nil {
+		_, err := t.exec(ctx, text, args...)
+		return err
+	}
+	return t.query(ctx, text, each, args...)
+}
+
+func listAsJSON(values []string) (any, error) {
+	b, err := json.Marshal(values)
+	return string(b), err
+}
+
+func listAsArray(values []string) (any, error) { return values, nil }

@@ -1,0 +1,396 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+const selectJobs = `SELECT name, home, revision, since_us, definition, cursor_us, first_seen_us, scanned_us, paused, paused_us, paused_by, paused_note,
+  fault, fault_us, retired_us FROM daybook_jobs ORDER BY name`
+
+func scanJob(rows *sql.Rows) (daybook.JobState, error) {
+	var j daybook.JobState
+	var since, cursor, seen, scanned, paused, pausedAt, fault, retired int64
+	var definition string
+	err := rows.Scan(&j.Name, &j.Home, &j.Revision, &since, &definition, &cursor, &seen, &scanned, &paused, &pausedAt, &j.PausedBy, &j.PausedNote,
+		&j.Fault, &fault, &retired)
+	j.Definition = []byte(definition)
+	j.Since, j.Cursor, j.FirstSeen, j.ScannedAt = at(since), at(cursor), at(seen), at(scanned)
+	j.Paused, j.PausedAt, j.FaultAt, j.RetiredAt = paused != 0, at(pausedAt), at(fault), at(retired)
+	return j, err
+}
+
+// JobStates implements daybook.Planner and daybook.Reader.
+func (s *Store) JobStates(ctx context.Context) ([]daybook.JobState, error) {
+	return s.jobStates(ctx, s.reader("read jobs"))
+}
+
+func (s *Store) jobStates(ctx context.Context, q query) ([]daybook.JobState, error) {
+	var jobs []daybook.JobState
+	err := q(ctx, selectJobs, func(rows *sql.Rows) error {
+		j, err := scanJob(rows)
+		jobs = append(jobs, j)
+		return err
+	})
+	return jobs, err
+}
+
+const insertJobs = `WITH v (name, home, revision, since_us, definition, cursor_us, first_seen_us, paused, paused_us) AS (/*rows t t b b t b b b b*/)
+INSERT INTO daybook_jobs (name, home, revision, since_us, definition, cursor_us, first_seen_us, paused, paused_us)
+SELECT * FROM v WHERE TRUE ON CONFLICT (name) DO NOTHING RETURNING name`
+
+const updateJob = `UPDATE daybook_jobs SET home = $2, revision = revision + 1, since_us = $3, definition = $4, cursor_us = $5, retired_us = 0,
+  paused = $6, paused_us = $7, fault = '', fault_us = 0 WHERE name = $1 AND revision = $8`
+
+const insertRevisions = `WITH v (job, revision, since_us, definition) AS (/*rows t b b t*/)
+INSERT INTO daybook_revisions (job, revision, since_us, definition) SELECT * FROM v WHERE TRUE ON CONFLICT DO NOTHING`
+
+const retireJob = `UPDATE daybook_jobs SET retired_us = $2 WHERE name = $1 AND retired_us = 0`
+
+const holdUndefined = `UPDATE daybook_live SET hold = 'no definition' WHERE job = $1 AND hold = ''`
+
+const releaseDefined = `UPDATE daybook_live SET hold = '' WHERE job = $1 AND hold = 'no definition'`
+
+// TakeRevisions implements daybook.Planner.
+func (s *Store) TakeRevisions(ctx context.Context, changes []daybook.Revision, retireOthers bool, now time.Time) ([]daybook.JobState, error) {
+	var after []daybook.JobState
+	err := s.write(ctx, "take revisions", func(ctx context.Context, t *tx) error {
+		states, err := s.jobStates(ctx, t.query)
+		if err != nil {
+			return err
+		}
+		known := make(map[string]daybook.JobState, len(states))
+		for _, j := range states {
+			known[j.Name] = j
+		}
+		named := make(map[string]bool, len(changes))
+		var jobs, revisions [][]any
+		for _, c := range changes {
+			named[c.Job.Name] = true
+			definition := c.Job.Canonical()
+			old, ok := known[c.Job.Name]
+			if !ok {
+				pausedAt := int64(0)
+				if c.Job.Paused {
+					pausedAt = us(now)
+				}
+				jobs = append(jobs, []any{c.Job.Name, c.Home, int64(1), us(now), string(definition), us(now), us(now), bit(c.Job.Paused), pausedAt})
+				revisions = append(revisions, []any{c.Job.Name, int64(1), us(now), string(definition)})
+				continue
+			}
+			if old.RetiredAt.IsZero() && old.Home == c.Home && string(old.Definition) == string(definition) {
+				continue
+			}
+			if err := t.changeJob(ctx, old, c, definition, now); err != nil {
+				return err
+			}
+			revisions = append(revisions, []any{c.Job.Name, old.Revision + 1, us(now), string(definition)})
+		}
+		made := 0
+		if err := t.bulk(ctx, insertJobs, jobs, func(rows *sql.Rows) error {
+			made++
+			var name string
+			return rows.Scan(&name)
+		}); err != nil {
+			return err
+		}
+		if made != len(jobs) {
+			return errMet
+		}
+		if err := t.bulk(ctx, insertRevisions, revisions, nil); err != nil {
+			return err
+		}
+		if retireOthers {
+			for _, j := range states {
+				if j.Home == "" && !named[j.Name] && j.RetiredAt.IsZero() {
+					if err := t.retire(ctx, j.Name, now); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		after, err = s.jobStates(ctx, t.query)
+		return err
+	})
+	return after, err
+}
+
+func (t *tx) retire(ctx context.Context, job string, now time.Time) error {
+	if _, err := t.exec(ctx, retireJob, job, us(now)); err != nil {
+		return err
+	}
+	_, err := t.exec(ctx, holdUndefined, job)
+	return err
+}
+
+// changeJob makes another definition current. A job that comes back after it was retired starts at now, like a new one:
+// nobody owed what lay between.
+func (t *tx) changeJob(ctx context.Context, old daybook.JobState, c daybook.Revision, definition []byte, now time.Time) error {
+	cursor := old.Cursor
+	if !old.RetiredAt.IsZero() {
+		cursor = now
+	}
+	paused, pausedAt := old.Paused, old.PausedAt
+	before, err := daybook.JobFromCanonical(old.Definition)
+	if err != nil {
+		return err
+	}
+	if before.Paused != c.Job.Paused { // of a change here and a pause by hand the later one wins
+		paused, pausedAt = c.Job.Paused, now
+	}
+	n, err := t.exec(ctx, updateJob, c.Job.Name, c.Home, us(now), string(definition), us(cursor), bit(paused), us(pausedAt), old.Revision)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return errMet
+	}
+	if _, err := t.exec(ctx, releaseDefined, c.Job.Name); err != nil {
+		return err
+	}
+	return t.leaveOut(ctx, c, old.Revision+1, now)
+}
+
+// leaveOut writes the windows that a change of schedule leaves out.
+func (t *tx) leaveOut(ctx context.Context, c daybook.Revision, revision int64, now time.Time) error {
+	var runs []*daybook.Run
+	for _, w := range c.Left {
+		r := daybook.NewRun(c.Job, revision, w, 1, "", now)
+		r.State, r.Reason = daybook.Skipped, daybook.ReasonScheduleChanged
+		r.Cover = daybook.Bounds{Start: w.Start, End: w.End}
+		runs = append(runs, r)
+	}
+	fresh, err := t.insertRuns(ctx, runs)
+	if err != nil || c.Job.Priority != daybook.P0 {
+		return err
+	}
+	for _, r := range runs {
+		if !fresh[r.Key] {
+			continue
+		}
+		if err := t.insertAlerts(ctx, []*daybook.Alert{daybook.NewAlert(daybook.AlertJobLate, r.Key, r.Job, r.Priority,
+			fmt.Sprintf("window %s skipped: the change of the schedule left it out", r.Window.Label), "", now)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const selectRevisions = `SELECT revision, since_us, definition FROM daybook_revisions WHERE job = $1 ORDER BY revision`
+
+// Definitions implements daybook.Planner.
+func (s *Store) Definitions(ctx context.Context, job string, from time.Time) ([]daybook.JobState, error) {
+	var list []daybook.JobState
+	err := s.read(ctx, "read the revisions of "+job, selectRevisions, func(rows *sql.Rows) error {
+		j := daybook.JobState{Name: job}
+		var since int64
+		var definition string
+		if err := rows.Scan(&j.Revision, &since, &definition); err != nil {
+			return err
+		}
+		j.Since, j.Definition = at(since), []byte(definition)
+		if len(list) > 0 && !j.Since.After(from) {
+			list = list[:0] // the one before ended before `from`
+		}
+		list = append(list, j)
+		return nil
+	}, job)
+	return list, err
+}
+
+const setScanned = `UPDATE daybook_jobs SET scanned_us = $2 WHERE name = $1`
+
+// Scanned implements daybook.Planner.
+func (s *Store) Scanned(ctx context.Context, job string, now time.Time) error {
+	return s.write(ctx, "record the scan of "+job, func(ctx context.Context, t *tx) error {
+		_, err := t.exec(ctx, setScanned, job, us(now))
+		return err
+	})
+}
+
+const setFault = `UPDATE daybook_jobs SET fault = $2, fault_us = $3 WHERE name = $1 AND fault <> $2`
+
+const closeFault = `UPDATE daybook_alerts SET closed_us = $2 WHERE kind = 'schedule_fault' AND job = $1 AND closed_us = 0`
+
+// Fault implements daybook.Planner.
+func (s *Store) Fault(ctx context.Context, job string, p daybook.Priority, text string, now time.Time) error {
+	return s.write(ctx, "record the fault of "+job, func(ctx context.Context, t *tx) error {
+		n, err := t.exec(ctx, setFault, job, clean(text, daybook.MaxErrorBytes), us(now))
+		if err != nil || n == 0 {
+			return err
+		}
+		if text == "" {
+			_, err := t.exec(ctx, closeFault, job, us(now))
+			return err
+		}
+		return t.insertAlerts(ctx, []*daybook.Alert{daybook.NewAlert(daybook.AlertScheduleFault, "", job, p, text, "", now)})
+	})
+}
+
+// Alert writes an alert that no transition brings.
+func (s *Store) Alert(ctx context.Context, a *daybook.Alert) error {
+	return s.write(ctx, "write an alert", func(ctx context.Context, t *tx) error {
+		return t.insertAlerts(ctx, []*daybook.Alert{a})
+	})
+}
+
+const pauseJob = `UPDATE daybook_jobs SET paused = $2, paused_us = $3, paused_by = $4, paused_note = $5 WHERE name = $1 AND paused <> $2`
+
+const hasJob = `SELECT name FROM daybook_jobs WHERE name = $1`
+
+const holdPaused = `UPDATE daybook_live SET hold = 'paused' WHERE job = $1 AND hold = '' AND state <> 'running'`
+
+const releasePaused = `UPDATE daybook_live SET hold = '' WHERE job = $1 AND hold = 'paused'`
+
+// Pause implements daybook.Desk. Runs of the job that wait are held until it is resumed; one that runs goes on.
+func (s *Store) Pause(ctx context.Context, job string, act daybook.Activity) (bool, error) {
+	return s.setPaused(ctx, job, true, holdPaused, act)
+}
+
+// Resume implements daybook.Desk.
+func (s *Store) Resume(ctx context.Context, job string, act daybook.Activity) (bool, error) {
+	return s.setPaused(ctx, job, false, releasePaused, act)
+}
+
+func (s *Store) setPaused(ctx context.Context, job string, paused bool, live string, act daybook.Activity) (changed bool, err error) {
+	err = s.write(ctx, act.Action+" "+job, func(ctx context.Context, t *tx) error {
+		known := false
+		if err := t.query(ctx, hasJob, func(*sql.Rows) error { known = true; return nil }, job); err != nil {
+			return err
+		}
+		if !known {
+			return daybook.NotFound("the ledger knows no job %s", job)
+		}
+		n, err := t.exec(ctx, pauseJob, job, bit(paused), us(act.At), clean(act.Actor, daybook.MaxActorBytes), clean(act.Note, daybook.MaxReasonBytes))
+		if err != nil {
+			return err
+		}
+		if changed = n > 0; !changed {
+			return nil
+		}
+		if _, err := t.exec(ctx, live, job); err != nil {
+			return err
+		}
+		return t.insertActivity(ctx, &act)
+	})
+	return changed, err
+}
+
+// Ensure implements daybook.Desk.
+func (s *Store) Ensure(ctx context.Context, j *daybook.Job, home string, now time.Time) (daybook.JobState, error) {
+	states, err := s.TakeRevisions(ctx, []daybook.Revision{{Job: j, Home: home}}, false, now)
+	if err != nil {
+		return daybook.JobState{}, err
+	}
+	for _, st := range states {
+		if st.Name == j.Name {
+			return st, nil
+		}
+	}
+	return daybook.JobState{}, daybook.NotFound("the ledger knows no job %s", j.Name)
+}
+
+const askToEnd = `UPDATE daybook_live SET cancelled_by = $3 WHERE key = $1 AND fence = $2 AND state = 'running'`
+
+// CancelRunning implements daybook.Desk.
+func (s *Store) CancelRunning(ctx context.Context, k daybook.Key, fence int64, act daybook.Activity) error {
+	return s.write(ctx, "cancel "+string(k), func(ctx context.Context, t *tx) error {
+		n, err := t.exec(ctx, askToEnd, string(k), fence, clean(act.Actor, daybook.MaxActorBytes))
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return &daybook.Error{Code: daybook.CodeStale, Message: string(k) + " is not running any more"}
+		}
+		return t.insertActivity(ctx, &act)
+	})
+}
+
+const selectHighestN = `SELECT key FROM daybook_runs WHERE key >= $1 AND key < $2`
+
+// HighestN implements daybook.Desk.
+func (s *Store) HighestN(ctx context.Context, job, window, subject string) (int, error) {
+	highest := 0
+	base := string(daybook.KeyParts{Job: job, Window: window}.Key())
+	add := func(from, to string) error {
+		return s.read(ctx, "look for further effects of "+base, selectHighestN, func(rows *sql.Rows) error {
+			var k string
+			if err := rows.Scan(&k); err != nil {
+				return err
+			}
+			if p := daybook.Key(k).Parts(); p.Window == window && p.Subject == subject {
+				highest = max(highest, p.N)
+			}
+			return nil
+		}, from, to)
+	}
+	exact := string(daybook.KeyParts{Job: job, Window: window, Subject: subject}.Key())
+	if err := add(exact, exact+"\x00"); err != nil {
+		return 0, err
+	}
+	return highest, add(base+"~", base+"~~")
+}
+
+const insertHold = `INSERT INTO daybook_holds (name, since_us, detail, node) VALUES ($1, $2, $3, $4) ON CONFLICT (name) DO NOTHING`
+
+const deleteHold = `DELETE FROM daybook_holds WHERE name = $1`
+
+const releaseClock = `UPDATE daybook_live SET hold = '' WHERE hold = 'clock not confirmed'`
+
+const closeLeap = `UPDATE daybook_alerts SET closed_us = $1 WHERE kind = 'clock_leap' AND closed_us = 0`
+
+// Hold implements daybook.Desk: with one alert.
+func (s *Store) Hold(ctx context.Context, h daybook.Hold) (changed bool, err error) {
+	err = s.write(ctx, "hold "+h.Name, func(ctx context.Context, t *tx) error {
+		n, err := t.exec(ctx, insertHold, h.Name, us(h.Since), clean(h.Detail, daybook.MaxErrorBytes), h.Node)
+		if changed = n > 0; err != nil || !changed {
+			return err
+		}
+		return t.insertAlerts(ctx, []*daybook.Alert{daybook.NewAlert(daybook.AlertClockLeap, "", "daybook", daybook.P0, h.Detail, "", h.Since)})
+	})
+	return changed, err
+}
+
+// EndHold implements daybook.Desk.
+func (s *Store) EndHold(ctx context.Context, name string, act daybook.Activity) (changed bool, err error) {
+	err = s.write(ctx, "end hold "+name, func(ctx context.Context, t *tx) error {
+		n, err := t.exec(ctx, deleteHold, name)
+		if changed = n > 0; err != nil || !changed {
+			return err
+		}
+		if _, err := t.exec(ctx, releaseClock); err != nil {
+			return err
+		}
+		if _, err := t.exec(ctx, closeLeap, us(act.At)); err != nil {
+			return err
+		}
+		return t.insertActivity(ctx, &act)
+	})
+	return changed, err
+}
+
+const holdPausedKeys = `UPDATE daybook_live SET hold = 'paused' WHERE key /*in $1*/ AND hold = ''
+  AND job IN (SELECT name FROM daybook_jobs WHERE paused = 1)`
+
+// holdPaused holds what goes back to waiting while its job is paused.
+func (t *tx) holdPaused(ctx context.Context, ts []daybook.Transition) error {
+	var keys []string
+	for _, m := range ts {
+		if m.To == daybook.Retryable || m.To == daybook.Scheduled {
+			keys = append(keys, string(m.Key))
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	list, err := t.s.d.list(keys)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(ctx, holdPausedKeys, list)
+	return err
+}

@@ -1,0 +1,118 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+const upsertNode = `INSERT INTO daybook_nodes (id, host, pid, role, version, tzdata, started_us, seen_us, stopped_us, offset_us, boot_id, boot_us)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+ON CONFLICT (id) DO UPDATE SET seen_us = excluded.seen_us, stopped_us = excluded.stopped_us, offset_us = excluded.offset_us, boot_us = excluded.boot_us`
+
+const moveSequence = `UPDATE daybook_ledger SET sequence = sequence + 1, written_us = CASE WHEN written_us < $1 THEN $1 ELSE written_us END`
+
+const forgetNodes = `DELETE FROM daybook_nodes WHERE seen_us < $1`
+
+// nodesKept is how long a node that was not seen stays listed.
+const nodesKept = 30 * 24 * time.Hour
+
+// Beat implements daybook.Keeper.
+func (s *Store) Beat(ctx context.Context, n daybook.Node, now time.Time) error {
+	return s.write(ctx, "beat", func(ctx context.Context, t *tx) error {
+		if _, err := t.exec(ctx, upsertNode, n.ID, n.Host, int64(n.PID), n.Role, n.Version, n.TZData, us(n.StartedAt), us(now), us(n.StoppedAt),
+			n.Offset.Microseconds(), n.BootID, n.BootClock.Microseconds()); err != nil {
+			return err
+		}
+		if now.Sub(n.StartedAt) < time.Minute { // once, about when the node starts
+			if _, err := t.exec(ctx, forgetNodes, us(now.Add(-nodesKept))); err != nil {
+				return err
+			}
+		}
+		_, err := t.exec(ctx, moveSequence, us(now))
+		return err
+	})
+}
+
+const selectNodes = `SELECT id, host, pid, role, version, tzdata, started_us, seen_us, stopped_us, offset_us, boot_id, boot_us FROM daybook_nodes ORDER BY seen_us DESC LIMIT 100`
+
+// Nodes implements daybook.Keeper and daybook.Reader, the one seen last first.
+func (s *Store) Nodes(ctx context.Context) ([]daybook.Node, error) {
+	var list []daybook.Node
+	err := s.read(ctx, "read nodes", selectNodes, func(rows *sql.Rows) error {
+		var n daybook.Node
+		var started, seen, stopped, offset, boot int64
+		err := rows.Scan(&n.ID, &n.Host, &n.PID, &n.Role, &n.Version, &n.TZData, &started, &seen, &stopped, &offset, &n.BootID, &boot)
+		n.StartedAt, n.SeenAt, n.StoppedAt = at(started), at(seen), at(stopped)
+		n.Offset, n.BootClock = time.Duration(offset)*time.Microsecond, time.Duration(boot)*time.Microsecond
+		list = append(list, n)
+		return err
+	})
+	return list, err
+}
+
+// ClockOffset implements daybook.Keeper. It is the one place where the database is asked for the time.
+func (s *Store) ClockOffset(ctx context.Context, clock func() time.Time) (time.Duration, error) {
+	if s.d.name != "postgres" {
+		return 0, nil
+	}
+	before := clock()
+	var theirs int64
+	err := s.db.Write.QueryRowContext(ctx, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").Scan(&theirs)
+	if err != nil {
+		return 0, s.fault("ask the database for the time", err)
+	}
+	after := clock()
+	return at(theirs).Sub(before.Add(after.Sub(before) / 2)), nil
+}
+
+const selectLedger = `SELECT id, created_us, sequence FROM daybook_ledger`
+
+// Info implements daybook.Keeper and daybook.Reader.
+func (s *Store) Info(ctx context.Context) (daybook.LedgerInfo, error) {
+	var info daybook.LedgerInfo
+	if err := s.read(ctx, "read the ledger", selectLedger, func(rows *sql.Rows) error {
+		var created int64
+		err := rows.Scan(&info.ID, &created, &info.Sequence)
+		info.CreatedAt = at(created)
+		return err
+	}); err != nil {
+		return info, err
+	}
+	if err := s.read(ctx, "read the version", s.d.version, func(rows *sql.Rows) error { return rows.Scan(&info.Database) }); err != nil {
+		return info, err
+	}
+	if err := s.read(ctx, "read the schema", "SELECT max(version) FROM daybook_migrations", func(rows *sql.Rows) error { return rows.Scan(&info.Schema) }); err != nil {
+		return info, err
+	}
+	return info, s.sizes(ctx, &info)
+}
+
+func (s *Store) sizes(ctx context.Context, info *daybook.LedgerInfo) error {
+	if s.d.name == "postgres" {
+		return s.read(ctx, "read the size", `SELECT COALESCE(sum(pg_total_relation_size(c.oid)), 0)::bigint,
+  COALESCE(max(CASE WHEN c.relname = 'daybook_runs' THEN c.reltuples END), 0)::bigint, current_database()
+FROM pg_class c WHERE c.relname LIKE 'daybook\_%' AND c.relkind = 'r' AND pg_table_is_visible(c.oid)`,
+			func(rows *sql.Rows) error { return rows.Scan(&info.Bytes, &info.Runs, &info.Place) })
+	}
+	return s.read(ctx, "read the size", `SELECT p.page_count * s.page_size, (SELECT count(*) FROM daybook_runs), (SELECT file FROM pragma_database_list WHERE name = 'main')
+FROM pragma_page_count() p, pragma_page_size() s`,
+		func(rows *sql.Rows) error { return rows.Scan(&info.Bytes, &info.Runs, &info.Place) })
+}
+
+// Checkpoint folds SQLite's write-ahead log into the file and empties it, as far as readers let it. It reports the size
+// of the log in bytes that remains; 0 on PostgreSQL.
+func (s *Store) Checkpoint(ctx context.Context) (int64, error) {
+	if s.d.name != "sqlite" {
+		return 0, nil
+	}
+	var busy, log, done int64
+	err := s.db.Write.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &done)
+	var page int64
+	if err == nil {
+		err = s.db.Write.QueryRowContext(ctx, "PRAGMA page_size").Scan(&page)
+	}
+	return max(log, 0) * page, s.fault("checkpoint", err)
+}

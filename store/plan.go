@@ -1,0 +1,317 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+const moveCursors = `WITH v (name, revision, from_us, to_us) AS (/*rows t b b b*/)
+UPDATE daybook_jobs SET cursor_us = v.to_us FROM v
+WHERE daybook_jobs.name = v.name AND daybook_jobs.revision = v.revision AND daybook_jobs.cursor_us = v.from_us AND daybook_jobs.retired_us = 0
+RETURNING daybook_jobs.name, daybook_jobs.paused`
+
+// Plan implements daybook.Planner.
+func (s *Store) Plan(ctx context.Context, plans []*daybook.Plan, now time.Time) ([]daybook.Planned, error) {
+	var done []daybook.Planned
+	err := s.write(ctx, "plan", func(ctx context.Context, t *tx) error {
+		done = make([]daybook.Planned, len(plans))
+		held, err := t.holdsClock(ctx)
+		if err != nil {
+			return err
+		}
+		kept := make([]*daybook.Plan, 0, len(plans))
+		for i, p := range plans {
+			done[i] = daybook.Planned{Job: p.Job.Name, Cursor: p.From}
+			if held && p.Job.Effects == daybook.Once {
+				done[i].Held = daybook.ReasonClock
+				continue
+			}
+			kept = append(kept, p)
+		}
+		paused, err := t.moveCursors(ctx, kept)
+		if err != nil {
+			return err
+		}
+		written := kept[:0]
+		for i, p := range plans {
+			if done[i].Held != "" {
+				continue
+			}
+			if _, ok := paused[p.Job.Name]; !ok {
+				done[i].Stale = true
+				continue
+			}
+			done[i].Cursor = p.To
+			written = append(written, p)
+		}
+		started, err := t.writePlans(ctx, written, paused, now)
+		for i := range done {
+			done[i].Started = started[done[i].Job]
+		}
+		return err
+	})
+	return done, err
+}
+
+func (t *tx) holdsClock(ctx context.Context) (held bool, err error) {
+	err = t.query(ctx, selectHold, func(*sql.Rows) error { held = true; return nil })
+	return held, err
+}
+
+// moveCursors moves the cursor of each plan by compare-and-set and returns, by job, whether it is paused. A job that is
+// missing lost the race, or has another revision.
+func (t *tx) moveCursors(ctx context.Context, plans []*daybook.Plan) (map[string]bool, error) {
+	rows := make([][]any, len(plans))
+	for i, p := range plans {
+		rows[i] = []any{p.Job.Name, p.Revision, us(p.From), us(p.To)}
+	}
+	paused := make(map[string]bool, len(plans))
+	err := t.bulk(ctx, moveCursors, rows, func(rows *sql.Rows) error {
+		var name string
+		var p int64
+		err := rows.Scan(&name, &p)
+		paused[name] = p != 0
+		return err
+	})
+	return paused, err
+}
+
+// writePlans decides the plans against what the ledger knows and writes the rows. A key that appears between the look
+// and the write is met by ON CONFLICT; then everything is looked up again.
+func (t *tx) writePlans(ctx context.Context, plans []*daybook.Plan, paused map[string]bool, now time.Time) (map[string]int, error) {
+	started := make(map[string]int, len(plans))
+	facts, err := t.facts(ctx, plans)
+	if err != nil {
+		return nil, err
+	}
+	var runs []*daybook.Run
+	var triggers []*daybook.Trigger
+	for i, p := range plans {
+		facts[i].Paused = paused[p.Job.Name]
+		rows := p.Rows(facts[i], now)
+		runs = append(runs, rows.Runs...)
+		triggers = append(triggers, rows.Triggers...)
+		for _, span := range rows.Spans {
+			if err := t.insertSpan(ctx, span); err != nil {
+				return nil, err
+			}
+		}
+		if rows.Extend != "" {
+			if err := t.extend(ctx, rows.Extend, rows.ExtendTo); err != nil {
+				return nil, err
+			}
+		}
+		if err := t.insertAlerts(ctx, rows.Alerts); err != nil {
+			return nil, err
+		}
+		for _, r := range rows.Runs {
+			if r.State == daybook.Scheduled {
+				started[p.Job.Name]++
+			}
+		}
+		if err := t.countKnown(ctx, rows.Triggers, rows.Runs); err != nil {
+			return nil, err
+		}
+	}
+	fresh, err := t.insertRuns(ctx, runs)
+	if err != nil {
+		return nil, err
+	}
+	if len(fresh) != len(runs) {
+		return nil, errMet
+	}
+	return started, t.insertTriggers(ctx, triggers)
+}
+
+// countKnown counts the triggers that met a run that was there before.
+func (t *tx) countKnown(ctx context.Context, triggers []*daybook.Trigger, made []*daybook.Run) error {
+	if len(triggers) == 0 {
+		return nil
+	}
+	fresh := make(map[daybook.Key]bool, len(made))
+	for _, r := range made {
+		fresh[r.Key] = true
+	}
+	for _, g := range triggers {
+		if fresh[g.Key] {
+			continue
+		}
+		refused := g.Outcome == daybook.Refused
+		if _, err := t.exec(ctx, countTrigger, string(g.Key), bit(refused)); err != nil {
+			return err
+		}
+		if refused {
+			if _, err := t.exec(ctx, refuseLetter, string(g.Key)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+const selectLiveOfJobs = `SELECT l.job, l.key, l.state, l.attempts, l.reason, l.start_us FROM daybook_live l WHERE l.job /*in $1*/ AND l.parent = '' ORDER BY l.start_us DESC, l.key DESC`
+
+// facts reads what the ledger knows that matters to the plans.
+func (t *tx) facts(ctx context.Context, plans []*daybook.Plan) ([]daybook.Facts, error) {
+	facts := make([]daybook.Facts, len(plans))
+	var keys, jobs []string
+	mine := make(map[daybook.Key]bool)
+	index := make(map[string]int, len(plans))
+	for i, p := range plans {
+		facts[i].Existing = make(map[daybook.Key]daybook.Standing)
+		index[p.Job.Name] = i
+		for _, w := range p.Windows {
+			k := daybook.KeyParts{Job: p.Job.Name, Window: w.Window.Label}.Key()
+			keys = append(keys, string(k))
+			mine[k] = true
+		}
+		if len(p.Windows) > 0 && (p.Job.Missed == daybook.Coalesce || p.Job.Overlap == daybook.OverlapSkip) {
+			jobs = append(jobs, p.Job.Name)
+		}
+	}
+	if len(keys) == 0 {
+		return facts, nil
+	}
+	if err := t.existing(ctx, keys, func(k daybook.Key, s daybook.Standing) { facts[index[k.Job()]].Existing[k] = s }); err != nil {
+		return nil, err
+	}
+	if len(jobs) == 0 {
+		return facts, nil
+	}
+	list, err := t.s.d.list(jobs)
+	if err != nil {
+		return nil, err
+	}
+	return facts, t.query(ctx, selectLiveOfJobs, func(rows *sql.Rows) error {
+		var job string
+		var k daybook.Key
+		var state daybook.State
+		var reason daybook.Reason
+		var attempts, start int64
+		if err := rows.Scan(&job, &k, &state, &attempts, &reason, &start); err != nil {
+			return err
+		}
+		if mine[k] {
+			return nil
+		}
+		f := &facts[index[job]]
+		f.LiveRun = true
+		if state == daybook.Scheduled && attempts == 0 && f.Waiting == "" && reason != daybook.ReasonAgain {
+			f.Waiting = k
+		}
+		return nil
+	}, list)
+}
+
+const selectStandings = `SELECT r.key, COALESCE(l.state, r.state), r.reason, r.effects,
+  COALESCE((SELECT d.kind FROM daybook_letters d WHERE d.key = r.key AND d.state = 'open'), ''),
+  COALESCE((SELECT d.state FROM daybook_letters d WHERE d.key = r.key ORDER BY d.opened_us DESC, d.id DESC LIMIT 1), '')
+FROM daybook_runs r LEFT JOIN daybook_live l ON l.key = r.key WHERE r.key /*in $1*/`
+
+// standingChunk bounds how many keys are looked up at a time.
+const standingChunk = 500
+
+func (t *tx) existing(ctx context.Context, keys []string, found func(daybook.Key, daybook.Standing)) error {
+	for len(keys) > 0 {
+		n := min(standingChunk, len(keys))
+		list, err := t.s.d.list(keys[:n])
+		if err != nil {
+			return err
+		}
+		if err := t.query(ctx, selectStandings, func(rows *sql.Rows) error {
+			var k daybook.Key
+			var reason daybook.Reason
+			s := daybook.Standing{Exists: true}
+			if err := rows.Scan(&k, &s.State, &reason, &s.Effects, &s.LetterKind, &s.LetterState); err != nil {
+				return err
+			}
+			s.Undone = reason == daybook.ReasonUndone
+			found(k, s)
+			return nil
+		}, list); err != nil {
+			return err
+		}
+		keys = keys[n:]
+	}
+	return nil
+}
+
+const insertSpan = `INSERT INTO daybook_spans (job, from_us, to_us, from_label, to_label, windows, reason, revision, decided_us)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING`
+
+func (t *tx) insertSpan(ctx context.Context, sp daybook.Span) error {
+	_, err := t.exec(ctx, insertSpan, sp.Job, us(sp.From), us(sp.To), sp.FromLabel, sp.ToLabel, int64(sp.Count), string(sp.Reason), sp.Revision, us(sp.DecidedAt))
+	return err
+}
+
+const holdWaiting = `UPDATE daybook_live SET reason = reason WHERE key = $1 AND state = 'scheduled' AND attempts = 0`
+
+const extendCover = `UPDATE daybook_runs SET cover_end_us = $2 WHERE key = $1 AND cover_end_us < $2`
+
+// extend lets a waiting run take in windows. When it was claimed meanwhile, its bounds are fixed: everything is decided
+// again.
+func (t *tx) extend(ctx context.Context, k daybook.Key, to time.Time) error {
+	n, err := t.exec(ctx, holdWaiting, string(k))
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return errMet
+	}
+	_, err = t.exec(ctx, extendCover, string(k), us(to))
+	return err
+}
+
+const selectKeysIn = `SELECT key FROM daybook_runs WHERE key /*in $1*/`
+
+// Unaccounted implements daybook.Planner.
+func (s *Store) Unaccounted(ctx context.Context, job string, windows []daybook.PlannedWindow) ([]daybook.PlannedWindow, error) {
+	if len(windows) == 0 {
+		return nil, nil
+	}
+	keys := make([]string, len(windows))
+	for i, w := range windows {
+		keys[i] = string(daybook.KeyParts{Job: job, Window: w.Window.Label}.Key())
+	}
+	known := make(map[string]bool, len(windows))
+	for rest := keys; len(rest) > 0; {
+		n := min(standingChunk, len(rest))
+		list, err := s.d.list(rest[:n])
+		if err != nil {
+			return nil, err
+		}
+		if err := s.read(ctx, "look for windows without a row", selectKeysIn, func(rows *sql.Rows) error {
+			var k string
+			err := rows.Scan(&k)
+			known[k] = true
+			return err
+		}, list); err != nil {
+			return nil, err
+		}
+		rest = rest[n:]
+	}
+	spans, err := s.Spans(ctx, job, windows[0].FireAt)
+	if err != nil {
+		return nil, err
+	}
+	var holes []daybook.PlannedWindow
+	for i, w := range windows {
+		if known[keys[i]] || inSpan(spans, w.Last) {
+			continue
+		}
+		holes = append(holes, w)
+	}
+	return holes, nil
+}
+
+func inSpan(spans []daybook.Span, fire time.Time) bool {
+	for _, sp := range spans {
+		if !fire.Before(sp.From) && !fire.After(sp.To) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,99 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+// What may be emptied: runs that ended long ago, or lie beyond the newest so many of their job. A run with an open letter
+// is kept whole. The index on unpruned runs makes both look-ups independent of history.
+const selectOld = `SELECT r.key FROM daybook_runs r WHERE r.job = $1 AND r.pruned_us = 0 AND r.ended_us > 0 AND r.ended_us < $2
+  AND r.state <> '' AND NOT EXISTS (SELECT 1 FROM daybook_letters d WHERE d.key = r.key AND d.state = 'open') ORDER BY r.ended_us LIMIT $3`
+
+const selectNth = `SELECT r.ended_us FROM daybook_runs r WHERE r.job = $1 AND r.pruned_us = 0 AND r.ended_us > 0 ORDER BY r.ended_us DESC LIMIT 1 OFFSET $2`
+
+const pruneRuns = `UPDATE daybook_runs SET pruned_us = $2, payload = '', result = '', counts = counts WHERE key /*in $1*/ AND pruned_us = 0 AND state <> ''`
+
+const pruneAttempts = `DELETE FROM daybook_attempts WHERE key /*in $1*/`
+
+const pruneOutputs = `DELETE FROM daybook_outputs WHERE key /*in $1*/`
+
+// The effect keeps its state: it is what stops a second beginning. Only what it handed back is emptied.
+const pruneSteps = `UPDATE daybook_steps SET data = '' WHERE key /*in $1*/ AND data <> ''`
+
+// Of the triggers the first is kept, as the run keeps its count, and so is each schedule fire inside the look-back: the
+// newer ones are what the scan does not need. Triggers of pruned runs beyond the first go.
+const pruneTriggers = `DELETE FROM daybook_triggers WHERE key /*in $1*/ AND id > (SELECT min(f.id) FROM daybook_triggers f WHERE f.key = daybook_triggers.key)`
+
+const selectJobNames = `SELECT name FROM daybook_jobs ORDER BY name`
+
+// Prune implements daybook.PruneStore.
+func (s *Store) Prune(ctx context.Context, r daybook.Retention, now time.Time, limit int, dry bool) (int, error) {
+	var jobs []string
+	if err := s.read(ctx, "list jobs to prune", selectJobNames, func(rows *sql.Rows) error {
+		var name string
+		err := rows.Scan(&name)
+		jobs = append(jobs, name)
+		return err
+	}); err != nil {
+		return 0, err
+	}
+	pruned := 0
+	for _, job := range jobs {
+		if limit <= pruned {
+			break
+		}
+		n, err := s.pruneJob(ctx, job, r, now, limit-pruned, dry)
+		pruned += n
+		if err != nil {
+			return pruned, err
+		}
+	}
+	return pruned, nil
+}
+
+func (s *Store) pruneJob(ctx context.Context, job string, r daybook.Retention, now time.Time, limit int, dry bool) (int, error) {
+	before := int64(0)
+	if r.Log > 0 {
+		before = us(now.Add(-r.Log))
+	}
+	if r.LogRuns > 0 {
+		if err := s.read(ctx, "count runs with a log", selectNth, func(rows *sql.Rows) error {
+			var nth int64
+			err := rows.Scan(&nth)
+			before = max(before, nth+1)
+			return err
+		}, job, int64(r.LogRuns)); err != nil {
+			return 0, err
+		}
+	}
+	if before == 0 {
+		return 0, nil
+	}
+	var keys []string
+	if err := s.read(ctx, "find runs to prune", selectOld, func(rows *sql.Rows) error {
+		var k string
+		err := rows.Scan(&k)
+		keys = append(keys, k)
+		return err
+	}, job, before, int64(limit)); err != nil || len(keys) == 0 || dry {
+		return len(keys), err
+	}
+	list, err := s.d.list(keys)
+	if err != nil {
+		return 0, err
+	}
+	err = s.write(ctx, "prune", func(ctx context.Context, t *tx) error {
+		for _, statement := range []string{pruneAttempts, pruneOutputs, pruneSteps, pruneTriggers} {
+			if _, err := t.exec(ctx, statement, list); err != nil {
+				return err
+			}
+		}
+		_, err := t.exec(ctx, pruneRuns, list, us(now))
+		return err
+	})
+	return len(keys), err
+}

@@ -1,0 +1,281 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+// A run is read from daybook_runs and, while it is live, from daybook_live: what changes stands in the latter.
+const runColumns = `r.key, r.job, r.label, r.date, r.subject, r.parent, r.start_us, r.end_us, r.cover_start_us, r.cover_end_us,
+  r.fire, r.zone, r.tzdata, r.priority, r.lane, r.home, r.effects, r.work, r.steps, r.line, r.serial, r.revision,
+  r.covered_by, r.payload, r.payload_hash, r.triggers, r.refused, r.first_source, r.first_actor,
+  r.created_us, r.not_before_us, r.started_us, r.ended_us, r.result, r.result_hash, r.counts, r.pruned_us,
+  COALESCE(l.state, r.state), COALESCE(l.reason, r.reason), COALESCE(l.fence, r.fence), COALESCE(l.claim, r.claim),
+  COALESCE(l.node, r.node), COALESCE(l.attempts, r.attempts), COALESCE(l.failures, r.failures), COALESCE(l.losses, r.losses),
+  COALESCE(l.last_error, r.last_error), COALESCE(l.hold, ''), COALESCE(l.due_us, 0), COALESCE(l.lease_us, 0),
+  COALESCE(l.asking, ''), COALESCE(l.claimed_us, 0), COALESCE(l.begun_us, 0), COALESCE(l.again, 0), COALESCE(l.cancelled_by, '')
+  FROM daybook_runs r LEFT JOIN daybook_live l ON l.key = r.key`
+
+func scanRun(rows *sql.Rows) (*daybook.Run, error) {
+	var r daybook.Run
+	var start, end, coverStart, coverEnd, steps, created, notBefore, started, ended, pruned int64
+	var due, lease, claimed, begun, again int64
+	var payload, result, counts string
+	if err := rows.Scan(&r.Key, &r.Job, &r.Window.Label, &r.Window.Date, &r.Subject, &r.Parent, &start, &end, &coverStart, &coverEnd,
+		&r.Fire, &r.Zone, &r.TZData, &r.Priority, &r.Lane, &r.Home, &r.Effects, &r.Work, &steps, &r.Line, &r.Serial, &r.Revision,
+		&r.CoveredBy, &payload, &r.PayloadHash, &r.Triggers, &r.Refused, &r.FirstSource, &r.FirstActor,
+		&created, &notBefore, &started, &ended, &result, &r.ResultHash, &counts, &pruned,
+		&r.State, &r.Reason, &r.Fence, &r.Claim, &r.Node, &r.Attempts, &r.Failures, &r.Losses,
+		&r.LastError, &r.Hold, &due, &lease, &r.Asking, &claimed, &begun, &again, &r.CancelledBy); err != nil {
+		return nil, err
+	}
+	r.Window.Start, r.Window.End = at(start), at(end)
+	r.Cover = daybook.Bounds{Start: at(coverStart), End: at(coverEnd)}
+	r.Steps, r.Again = steps != 0, again != 0
+	r.CreatedAt, r.NotBefore, r.StartedAt, r.EndedAt, r.PrunedAt = at(created), at(notBefore), at(started), at(ended), at(pruned)
+	r.Due, r.Lease, r.ClaimedAt, r.BegunAt = at(due), at(lease), at(claimed), at(begun)
+	r.Input, r.Result = raw(payload), raw(result)
+	if counts != "" {
+		if err := json.Unmarshal([]byte(counts), &r.Counts); err != nil {
+			return nil, err
+		}
+	}
+	return &r, nil
+}
+
+func raw(s string) json.RawMessage {
+	if s == "" {
+		return nil
+	}
+	return json.RawMessage(s)
+}
+
+const selectRun = `SELECT ` + runColumns + ` WHERE r.key = $1`
+
+const selectRunsIn = `SELECT ` + runColumns + ` WHERE r.key /*in $1*/`
+
+const selectEffectsIn = `SELECT key, step, state, generation, open, first_us, ended_us, tries, fence, settled_by, data
+FROM daybook_steps WHERE key /*in $1*/ AND effect = 1 AND step = 'run'`
+
+const selectLetterOf = `SELECT id, key, job, priority, kind, state, error, opened_us, closed_us, closed_by, note, refused
+FROM daybook_letters WHERE key = $1 ORDER BY opened_us DESC, id DESC LIMIT 1`
+
+// query is what tx and the read pool share.
+type query func(ctx context.Context, statement string, each func(*sql.Rows) error, args ...any) error
+
+func (s *Store) reader(what string) query {
+	return func(ctx context.Context, statement string, each func(*sql.Rows) error, args ...any) error {
+		return s.read(ctx, what, statement, each, args...)
+	}
+}
+
+// Run returns the record of a key with its effect and its newest letter.
+func (s *Store) Run(ctx context.Context, k daybook.Key) (*daybook.Run, error) {
+	r, err := s.findRun(ctx, s.reader("read run "+string(k)), k)
+	if err == nil && r == nil {
+		return nil, daybook.NotFound("there is no run %s", k)
+	}
+	return r, err
+}
+
+// findRun returns nil when there is no such run.
+func (s *Store) findRun(ctx context.Context, q query, k daybook.Key) (*daybook.Run, error) {
+	var found *daybook.Run
+	err := q(ctx, selectRun, func(rows *sql.Rows) (err error) {
+		found, err = scanRun(rows)
+		return err
+	}, string(k))
+	if err != nil || found == nil {
+		return nil, err
+	}
+	if found.OneEffect() && found.Fence > 0 {
+		if err := s.loadEffects(ctx, q, []*daybook.Run{found}); err != nil {
+			return nil, err
+		}
+	}
+	err = q(ctx, selectLetterOf, func(rows *sql.Rows) error {
+		l, err := scanLetter(rows)
+		found.Letter = &l
+		return err
+	}, string(k))
+	return found, err
+}
+
+// findRuns returns the runs of keys, with their effects, in no order.
+func (s *Store) findRuns(ctx context.Context, q query, keys []string) (map[daybook.Key]*daybook.Run, error) {
+	found := make(map[daybook.Key]*daybook.Run, len(keys))
+	list, err := s.d.list(keys)
+	if err != nil {
+		return nil, err
+	}
+	var once []*daybook.Run
+	err = q(ctx, selectRunsIn, func(rows *sql.Rows) error {
+		r, err := scanRun(rows)
+		if err != nil {
+			return err
+		}
+		found[r.Key] = r
+		if r.OneEffect() {
+			once = append(once, r)
+		}
+		return nil
+	}, list)
+	if err != nil || len(once) == 0 {
+		return found, err
+	}
+	return found, s.loadEffects(ctx, q, once)
+}
+
+func (s *Store) loadEffects(ctx context.Context, q query, runs []*daybook.Run) error {
+	keys := make([]string, len(runs))
+	byKey := make(map[daybook.Key]*daybook.Run, len(runs))
+	for i, r := range runs {
+		keys[i], byKey[r.Key] = string(r.Key), r
+	}
+	list, err := s.d.list(keys)
+	if err != nil {
+		return err
+	}
+	return q(ctx, selectEffectsIn, func(rows *sql.Rows) error {
+		var e daybook.Effect
+		var open, first, ended int64
+		var data string
+		if err := rows.Scan(&e.Key, &e.Step, &e.State, &e.Generation, &open, &first, &ended, &e.Tries, &e.Fence, &e.SettledBy, &data); err != nil {
+			return err
+		}
+		e.Open, e.FirstAt, e.EndedAt, e.Data = open != 0, at(first), at(ended), raw(data)
+		byKey[e.Key].Effect = &e
+		return nil
+	}, list)
+}
+
+func scanLetter(rows *sql.Rows) (daybook.Letter, error) {
+	var l daybook.Letter
+	var opened, closed int64
+	err := rows.Scan(&l.ID, &l.Key, &l.Job, &l.Priority, &l.Kind, &l.State, &l.Error, &opened, &closed, &l.ClosedBy, &l.Note, &l.Refused)
+	l.OpenedAt, l.ClosedAt = at(opened), at(closed)
+	return l, err
+}
+
+const insertRuns = `WITH v (key, job, label, date, subject, parent, start_us, end_us, cover_start_us, cover_end_us, fire, zone, tzdata,
+  priority, lane, home, effects, work, steps, line, serial, revision, state, reason, covered_by, payload, payload_hash,
+  triggers, first_source, first_actor, created_us, not_before_us, ended_us) AS
+  (/*rows t t t t t t b b b b t t t t t t t t b t t b t t t t t b t t b b b*/)
+INSERT INTO daybook_runs (key, job, label, date, subject, parent, start_us, end_us, cover_start_us, cover_end_us, fire, zone, tzdata,
+  priority, lane, home, effects, work, steps, line, serial, revision, state, reason, covered_by, payload, payload_hash,
+  triggers, first_source, first_actor, created_us, not_before_us, ended_us)
+SELECT * FROM v WHERE TRUE ON CONFLICT (key) DO NOTHING RETURNING key`
+
+const insertLive = `WITH v (key, job, state, reason, hold, due_us, priority, lane, home, line, start_us, serial, parent) AS
+  (/*rows t t t t t b t t t t b t t*/)
+INSERT INTO daybook_live (key, job, state, reason, hold, due_us, priority, lane, home, line, start_us, serial, parent)
+SELECT * FROM v WHERE TRUE`
+
+// insertRuns writes new runs and returns the keys that were new. A key that was there already is left as it is.
+func (t *tx) insertRuns(ctx context.Context, runs []*daybook.Run) (map[daybook.Key]bool, error) {
+	rows := make([][]any, len(runs))
+	for i, r := range runs {
+		state, reason, ended := string(r.State), string(r.Reason), int64(0)
+		if r.State.Live() {
+			state, reason = "", ""
+		} else {
+			ended = us(r.CreatedAt)
+		}
+		rows[i] = []any{string(r.Key), r.Job, r.Window.Label, r.Window.Date, r.Subject, string(r.Parent), us(r.Window.Start), us(r.Window.End),
+			us(r.Cover.Start), us(r.Cover.End), r.Fire, r.Zone, r.TZData, string(r.Priority), string(r.Lane), r.Home, string(r.Effects),
+			string(r.Work), bit(r.Steps), r.Line, r.Serial, r.Revision, state, reason, string(r.CoveredBy), string(r.Input), r.PayloadHash,
+			int64(r.Triggers), string(r.FirstSource), r.FirstActor, us(r.CreatedAt), us(r.NotBefore), ended}
+	}
+	fresh := make(map[daybook.Key]bool, len(runs))
+	err := t.bulk(ctx, insertRuns, rows, func(rows *sql.Rows) error {
+		var k daybook.Key
+		err := rows.Scan(&k)
+		fresh[k] = true
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	rows = rows[:0]
+	for _, r := range runs {
+		if r.State.Live() && fresh[r.Key] {
+			rows = append(rows, []any{string(r.Key), r.Job, string(r.State), string(r.Reason), string(r.Hold), us(r.Due), string(r.Priority),
+				string(r.Lane), r.Home, r.Line, us(r.Window.Start), r.Serial, string(r.Parent)})
+		}
+	}
+	return fresh, t.bulk(ctx, insertLive, rows, nil)
+}
+
+const insertTriggers = `WITH v (key, id, job, source, outcome, actor, note, fire, at_us, payload_hash) AS (/*rows t t t t t t t t b t*/)
+INSERT INTO daybook_triggers (key, id, job, source, outcome, actor, note, fire, at_us, payload_hash)
+SELECT * FROM v WHERE TRUE ON CONFLICT DO NOTHING`
+
+func (t *tx) insertTriggers(ctx context.Context, triggers []*daybook.Trigger) error {
+	rows := make([][]any, len(triggers))
+	for i, g := range triggers {
+		if g.ID == "" {
+			g.ID = t.s.newID()
+		}
+		rows[i] = []any{string(g.Key), g.ID, g.Job, string(g.Source), string(g.Outcome), clean(g.Actor, daybook.MaxActorBytes),
+			clean(g.Note, daybook.MaxReasonBytes), g.Fire, us(g.At), g.PayloadHash}
+	}
+	return t.bulk(ctx, insertTriggers, rows, nil)
+}
+
+const countTrigger = `UPDATE daybook_runs SET triggers = triggers + 1, refused = refused + $2 WHERE key = $1`
+
+const insertActivity = `INSERT INTO daybook_activity (id, at_us, actor, action, key, job, note, state_before, state_after)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+
+func (t *tx) insertActivity(ctx context.Context, a *daybook.Activity) error {
+	if a == nil {
+		return nil
+	}
+	_, err := t.exec(ctx, insertActivity, t.s.newID(), us(a.At), clean(a.Actor, daybook.MaxActorBytes), a.Action, string(a.Key), a.Job,
+		clean(a.Note, daybook.MaxReasonBytes), a.Before, a.After)
+	return err
+}
+
+// One alert a kind, job and key stands open; a further one renews its text and its time.
+const insertAlert = `INSERT INTO daybook_alerts (id, kind, key, job, priority, last_error, last_good, at_us)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (kind, job, key) WHERE closed_us = 0 DO UPDATE SET last_error = excluded.last_error, last_good = excluded.last_good`
+
+func (t *tx) insertAlerts(ctx context.Context, alerts []*daybook.Alert) error {
+	for _, a := range alerts {
+		if _, err := t.exec(ctx, insertAlert, t.s.newID(), string(a.Kind), string(a.Key), a.Job, string(a.Priority),
+			clean(a.LastError, daybook.MaxErrorBytes), a.LastGood, us(a.At)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clean makes text that a database takes: valid UTF-8 without NUL, at most n bytes.
+func clean(s string, n int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if strings.IndexByte(s, 0) >= 0 {
+		s = strings.ReplaceAll(s, "\x00", "\uFFFD")
+	}
+	return daybook.Clip(s, n)
+}
+
+func countsJSON(counts map[string]int64) (string, error) {
+	if len(counts) == 0 {
+		return "", nil
+	}
+	b, err := json.Marshal(counts)
+	return string(b), err
+}
+
+func dueOf(r *daybook.Run) time.Time {
+	if r == nil || !r.State.Live() {
+		return time.Time{}
+	}
+	return r.Due
+}

@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/daybook-run/daybook"
+)
+
+func sqlite() *dialect {
+	return &dialect{
+		name: "sqlite", rewrite: rewriteSQLite, list: listAsJSON, bulk: bulkByRow,
+		busy: sqliteBusy, unique: sqliteUnique, verify: verifySQLite,
+		version: "SELECT 'SQLite ' || sqlite_version()",
+	}
+}
+
+// The drivers name the result code in their texts; importing one to compare numbers is not allowed here, for two copies
+// of SQLite in one process break each other's locks.
+func sqliteBusy(err error) bool {
+	s := err.Error()
+	return strings.Contains(s, "database is locked") || strings.Contains(s, "SQLITE_BUSY")
+}
+
+func sqliteUnique(err error) bool {
+	return strings.Contains(err.Error(), "UNIQUE constraint failed")
+}
+
+// verifySQLite refuses handles with which an acknowledged write could be lost or a write could fail at once.
+func verifySQLite(ctx context.Context, db DB) error {
+	want := []struct{ pragma, ok, why string }{
+		{"journal_mode", "wal", "readers would block the writer"},
+		{"synchronous", "2 3", "a power cut would forget what was reported done"},
+		{"foreign_keys", "1", "the database would not check references"},
+	}
+	for _, handle := range []struct {
+		name string
+		db   *sql.DB
+	}{{"write", db.Write}, {"read", db.Read}} {
+		for _, w := range want {
+			var got string
+			if err := handle.db.QueryRowContext(ctx, "PRAGMA "+w.pragma).Scan(&got); err != nil {
+				return openFault(err)
+			}
+			if !strings.Contains(" "+w.ok+" ", " "+strings.ToLower(got)+" ") {
+				return unsafe(handle.name, fmt.Sprintf("PRAGMA %s is %s", w.pragma, got), w.why)
+			}
+		}
+		var patience int64
+		if err := handle.db.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&patience); err != nil {
+			return openFault(err)
+		}
+		if patience < 1000 {
+			return unsafe(handle.name, fmt.Sprintf("PRAGMA busy_timeout is %d", patience), "writers that meet would fail at once")
+		}
+	}
+	if n := db.Write.Stats().MaxOpenConnections; n != 1 {
+		return unsafe("write", fmt.Sprintf("MaxOpenConns is %d", n), "writers of one process would wait for each other inside SQLite")
+	}
+	return verifyImmediate(ctx, db)
+}
+
+// verifyImmediate checks that transactions take the write lock when they begin: with one open, another connection must
+// not get it.
+func verifyImmediate(ctx context.Context, db DB) (err error) {
+	t, err := db.Write.BeginTx(ctx, nil)
+	if err != nil {
+		return openFault(err)
+	}
+	defer func() { err = errors.Join(err, t.Rollback()) }()
+	c, err := db.Read.Conn(ctx)
+	if err != nil {
+		return openFault(err)
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	var patience int64
+	if err := c.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&patience); err != nil {
+		return openFault(err)
+	}
+	if _, err := c.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil {
+		return openFault(err)
+	}
+	_, begun := c.ExecContext(ctx, "BEGIN IMMEDIATE")
+	if begun == nil {
+		_, err = c.ExecContext(ctx, "ROLLBACK")
+	}
+	if _, back := c.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", patience)); back != nil {
+		err = errors.Join(err, back)
+	}
+	if begun == nil && err == nil {
+		return unsafe("write", "transactions begin deferred", "one that reads and then writes would fail at once")
+	}
+	return err
+}
+
+func unsafe(handle, what, why string) error {
+	return &daybook.Error{Code: daybook.CodeInvalid, Message: fmt.Sprintf("the %s handle of the ledger is unsafe: %s: %s", handle, what, why),
+		Hint: "open it with journal_mode WAL, synchronous FULL, foreign_keys on, busy_timeout 5000, immediate transactions, and one writing connection"}
+}

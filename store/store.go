@@ -1,0 +1,278 @@
+// Package store is the one implementation of the ledger over SQL, for SQLite and PostgreSQL: one set of statements, a
+// small dialect, one conformance suite (storetest) that both pass. It stores what the rules of the root package decide,
+// one transaction a method, and never calls another room. It takes the caller's handles and imports no driver.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+// DB are the caller's handles. For SQLite, Write has exactly one connection and Read is a pool of its own; for
+// PostgreSQL they may be the same handle.
+type DB struct {
+	Write *sql.DB
+	Read  *sql.DB
+}
+
+// Options of Open.
+type Options struct {
+	// NewID makes ids that sort by time, such as UUIDs of version 7. Required.
+	NewID func() string
+	// Migrate allows Open to bring the schema up to date; otherwise an older schema is refused.
+	Migrate bool
+	// Now is the instant of opening, for the birth of a new ledger and for migrations.
+	Now time.Time
+}
+
+// Store is the ledger. It implements every role of the root package, and is safe for concurrent use.
+type Store struct {
+	db    DB
+	d     *dialect
+	newID func() string
+
+	texts    sync.Map // statement as written → as the dialect wants it
+	prepared sync.Map // the latter → *sql.Stmt on Write, SQLite only
+	pending  sync.Map // texts to be prepared before the next transaction
+}
+
+// Open verifies the handles, brings the schema up to date if that is allowed, and returns the ledger. Errors:
+// CodeInvalid for handles that are unsafe, a schema that is newer than this program, or one that is older and may not be
+// migrated; CodeUnavailable when the database cannot be reached.
+func Open(ctx context.Context, db DB, o Options) (*Store, error) {
+	if db.Read == nil {
+		db.Read = db.Write
+	}
+	d, err := detect(ctx, db.Write)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{db: db, d: d, newID: o.NewID}
+	if err := d.verify(ctx, db); err != nil {
+		return nil, err
+	}
+	if err := s.migrate(ctx, o); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close closes the statements of the store. The handles are the caller's.
+func (s *Store) Close() error {
+	var errs []error
+	s.prepared.Range(func(_, v any) bool {
+		errs = append(errs, v.(*sql.Stmt).Close())
+		return true
+	})
+	s.prepared.Clear()
+	return errors.Join(errs...)
+}
+
+func detect(ctx context.Context, db *sql.DB) (*dialect, error) {
+	var version string
+	lite := db.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&version)
+	if lite == nil {
+		return sqlite(), nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, openFault(err)
+	}
+	if err := db.QueryRowContext(ctx, "SELECT current_setting('server_version_num')").Scan(&version); err == nil {
+		return postgres(), nil
+	}
+	return nil, openFault(lite)
+}
+
+func openFault(err error) error {
+	return &daybook.Error{Code: daybook.CodeUnavailable, Message: "the ledger cannot be opened", Err: err}
+}
+
+// text returns a statement as the dialect wants it.
+func (s *Store) text(statement string) string {
+	if t, ok := s.texts.Load(statement); ok {
+		return t.(string)
+	}
+	t := s.d.rewrite(statement)
+	s.texts.Store(statement, t)
+	return t
+}
+
+// tx is one transaction of the store.
+type tx struct {
+	*sql.Tx
+	s *Store
+}
+
+// errMet says that another transaction changed what this one had read: it is done again from the start.
+var errMet = errors.New("met another writer")
+
+// writeTries bounds the retries of a transaction that met another writer.
+const writeTries = 5
+
+// write runs do in one transaction, again from the start when the database says that another writer was first.
+func (s *Store) write(ctx context.Context, what string, do func(context.Context, *tx) error) error {
+	for try := 1; ; try++ {
+		err := s.once(ctx, do)
+		switch {
+		case err == nil:
+			return nil
+		case try < writeTries && ctx.Err() == nil && (errors.Is(err, errMet) || s.d.busy(err)):
+			continue
+		case errors.Is(err, errMet):
+			err = &daybook.Error{Code: daybook.CodeStale, Message: "others change the same rows all the time"}
+		}
+		return s.fault(what, err)
+	}
+}
+
+func (s *Store) once(ctx context.Context, do func(context.Context, *tx) error) error {
+	if err := s.preparePending(ctx); err != nil {
+		return err
+	}
+	t, err := s.db.Write.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := do(ctx, &tx{Tx: t, s: s}); err != nil {
+		return errors.Join(err, ignoreDone(t.Rollback()))
+	}
+	return t.Commit()
+}
+
+func ignoreDone(err error) error {
+	if errors.Is(err, sql.ErrTxDone) {
+		return nil
+	}
+	return err
+}
+
+// fault gives an error of the database its code. Errors that have one already keep it.
+func (s *Store) fault(what string, err error) error {
+	var e *daybook.Error
+	if err == nil || errors.As(err, &e) {
+		return err
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return &daybook.Error{Code: daybook.CodeUnavailable, Message: what, Err: err}
+}
+
+// exec runs a statement and returns how many rows it changed.
+func (t *tx) exec(ctx context.Context, statement string, args ...any) (int64, error) {
+	var res sql.Result
+	var err error
+	if st, perr := t.prepare(ctx, statement); perr != nil {
+		return 0, perr
+	} else if st != nil {
+		res, err = st.ExecContext(ctx, args...)
+	} else {
+		res, err = t.ExecContext(ctx, t.s.text(statement), args...)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// query calls each for every row of the answer.
+func (t *tx) query(ctx context.Context, statement string, each func(*sql.Rows) error, args ...any) error {
+	var rows *sql.Rows
+	var err error
+	if st, perr := t.prepare(ctx, statement); perr != nil {
+		return perr
+	} else if st != nil {
+		rows, err = st.QueryContext(ctx, args...)
+	} else {
+		rows, err = t.QueryContext(ctx, t.s.text(statement), args...)
+	}
+	return drain(rows, err, each)
+}
+
+// bulk runs a statement with a mark /*rows*/ for many rows. each may be nil.
+func (t *tx) bulk(ctx context.Context, statement string, rows [][]any, each func(*sql.Rows) error) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	return t.s.d.bulk(ctx, t, statement, rows, each)
+}
+
+// prepare keeps the statements of SQLite's one writing connection; PostgreSQL's driver has a cache of its own.
+func (t *tx) prepare(ctx context.Context, statement string) (*sql.Stmt, error) {
+	if t.s.d.name != "sqlite" {
+		return nil, nil
+	}
+	text := t.s.text(statement)
+	if st, ok := t.s.prepared.Load(text); ok {
+		return t.StmtContext(ctx, st.(*sql.Stmt)), nil
+	}
+	// Preparing on the pool would wait for this very transaction: before the next one, then.
+	t.s.pending.Store(text, true)
+	return nil, nil
+}
+
+// preparePending prepares what the last transactions used for the first time.
+func (s *Store) preparePending(ctx context.Context) (err error) {
+	s.pending.Range(func(text, _ any) bool {
+		var st *sql.Stmt
+		if st, err = s.db.Write.PrepareContext(ctx, text.(string)); err != nil {
+			return false
+		}
+		s.pending.Delete(text)
+		if old, twice := s.prepared.Swap(text, st); twice {
+			err = old.(*sql.Stmt).Close()
+		}
+		return err == nil
+	})
+	return err
+}
+
+// read runs a query on the read pool.
+func (s *Store) read(ctx context.Context, what, statement string, each func(*sql.Rows) error, args ...any) error {
+	rows, err := s.db.Read.QueryContext(ctx, s.text(statement), args...)
+	return s.fault(what, drain(rows, err, each))
+}
+
+func drain(rows *sql.Rows, err error, each func(*sql.Rows) error) error {
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		if err := each(rows); err != nil {
+			return errors.Join(err, rows.Close())
+		}
+	}
+	return errors.Join(rows.Err(), rows.Close())
+}
+
+// us and at convert between instants and stored microseconds; 0 stands for no instant.
+func us(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func at(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}
+
+func bit(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// endOfTime is later than every stored instant.
+const endOfTime = math.MaxInt64

@@ -1,0 +1,213 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+const lockRun = `SELECT key FROM daybook_runs WHERE key = $1 FOR UPDATE`
+
+const refuseLetter = `UPDATE daybook_letters SET refused = refused + 1 WHERE key = $1 AND state = 'open'`
+
+// coverDepth bounds how often an answer follows covered_by: a covering run is never covered itself for long.
+const coverDepth = 3
+
+// Trigger implements daybook.Desk.
+func (s *Store) Trigger(ctx context.Context, a daybook.Ask, template *daybook.Run, now time.Time) (daybook.Reply, *daybook.Run, error) {
+	hash, err := daybook.HashPayload(a.Payload)
+	if err != nil {
+		return daybook.Reply{}, nil, err
+	}
+	var reply daybook.Reply
+	var run *daybook.Run
+	err = s.write(ctx, "trigger "+string(a.Key), func(ctx context.Context, t *tx) error {
+		reply, run = daybook.Reply{}, nil
+		standing, found, err := t.standing(ctx, a, hash)
+		if err != nil {
+			return err
+		}
+		reply = daybook.Decide(a, standing)
+		answered := found
+		for depth := 0; answered != nil && answered.State == daybook.Coalesced && a.Source != daybook.SourceReplay && !byClock(a.Source); depth++ {
+			// It is answered as its covering run is.
+			cover, err := s.findRun(ctx, t.query, answered.CoveredBy)
+			if err != nil || cover == nil || depth == coverDepth {
+				return err
+			}
+			answered = cover
+			about := a
+			about.Payload = nil
+			reply = daybook.Decide(about, standingOf(cover, ""))
+			if reply.Act != daybook.ActNone { // what it asks for is asked of the covering run, by its own key
+				reply = daybook.Decide(a, standing)
+				break
+			}
+		}
+		hold := standing.Held
+		if standing.Paused {
+			hold = daybook.ReasonPaused
+		}
+		made, err := t.act(ctx, reply.Act, a, found, template, hold, hash, now)
+		if err != nil {
+			return err
+		}
+		if err := t.insertTriggers(ctx, []*daybook.Trigger{record(a, reply, hash, now)}); err != nil {
+			return err
+		}
+		if !made {
+			if _, err := t.exec(ctx, countTrigger, string(a.Key), bit(reply.Outcome == daybook.Refused)); err != nil {
+				return err
+			}
+		}
+		if reply.Outcome == daybook.Refused && found != nil {
+			if _, err := t.exec(ctx, refuseLetter, string(a.Key)); err != nil {
+				return err
+			}
+		}
+		if run, err = s.findRun(ctx, t.query, a.Key); err != nil {
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return daybook.Reply{}, nil, err
+	}
+	return reply, run, nil
+}
+
+func byClock(s daybook.Source) bool {
+	return s == daybook.SourceSchedule || s == daybook.SourceCatchup || s == daybook.SourceBackfill
+}
+
+func record(a daybook.Ask, reply daybook.Reply, hash string, now time.Time) *daybook.Trigger {
+	return &daybook.Trigger{Key: a.Key, Job: a.Key.Job(), Source: a.Source, Outcome: reply.Outcome, Actor: a.Actor, Note: a.Note,
+		Fire: a.Fire, At: now, PayloadHash: hash}
+}
+
+const selectJobStanding = `SELECT paused FROM daybook_jobs WHERE name = $1`
+
+const selectHold = `SELECT name FROM daybook_holds WHERE name = 'clock'`
+
+const selectSpanAt = `SELECT job, from_us, to_us, from_label, to_label, windows, reason, revision, decided_us
+FROM daybook_spans WHERE job = $1 AND to_us >= $2 AND from_us <= $2 ORDER BY to_us LIMIT 1`
+
+// standing reads what is known about a key, and holds its row until the transaction ends.
+func (t *tx) standing(ctx context.Context, a daybook.Ask, hash string) (daybook.Standing, *daybook.Run, error) {
+	if t.s.d.name == "postgres" {
+		if err := t.query(ctx, lockRun, func(*sql.Rows) error { return nil }, string(a.Key)); err != nil {
+			return daybook.Standing{}, nil, err
+		}
+	}
+	found, err := t.s.findRun(ctx, t.query, a.Key)
+	if err != nil {
+		return daybook.Standing{}, nil, err
+	}
+	if found != nil {
+		return standingOf(found, hash), found, nil
+	}
+	standing := daybook.Standing{NotOpen: a.NotOpen, EventJob: a.EventJob}
+	if err := t.query(ctx, selectJobStanding, func(rows *sql.Rows) error {
+		var paused int64
+		err := rows.Scan(&paused)
+		standing.Paused = paused != 0
+		return err
+	}, a.Key.Job()); err != nil {
+		return standing, nil, err
+	}
+	if a.Effects == daybook.Once {
+		if err := t.query(ctx, selectHold, func(*sql.Rows) error { standing.Held = daybook.ReasonClock; return nil }); err != nil {
+			return standing, nil, err
+		}
+	}
+	if !a.FireAt.IsZero() {
+		span, ok, err := t.spanAt(ctx, a.Key.Job(), a.FireAt)
+		if err != nil {
+			return standing, nil, err
+		}
+		if ok {
+			standing.Exists, standing.State, standing.SpanReason = true, daybook.Skipped, span.Reason
+		}
+	}
+	return standing, nil, nil
+}
+
+func (t *tx) spanAt(ctx context.Context, job string, fire time.Time) (daybook.Span, bool, error) {
+	var span daybook.Span
+	ok := false
+	err := t.query(ctx, selectSpanAt, func(rows *sql.Rows) (err error) {
+		ok = true
+		span, err = scanSpan(rows)
+		return err
+	}, job, us(fire))
+	return span, ok, err
+}
+
+func scanSpan(rows *sql.Rows) (daybook.Span, error) {
+	var sp daybook.Span
+	var from, to, decided int64
+	err := rows.Scan(&sp.Job, &from, &to, &sp.FromLabel, &sp.ToLabel, &sp.Count, &sp.Reason, &sp.Revision, &decided)
+	sp.From, sp.To, sp.DecidedAt = at(from), at(to), at(decided)
+	return sp, err
+}
+
+func standingOf(r *daybook.Run, hash string) daybook.Standing {
+	s := daybook.Standing{Exists: true, State: r.State, Effects: r.Effects, Undone: r.Reason == daybook.ReasonUndone,
+		OtherPayload: hash != "" && hash != r.PayloadHash}
+	if r.Letter != nil {
+		s.LetterKind, s.LetterState = r.Letter.Kind, r.Letter.State
+	}
+	return s
+}
+
+// act carries out what the table says. made is true when the key's row was written by it, with this trigger counted.
+func (t *tx) act(ctx context.Context, act daybook.Act, a daybook.Ask, found, template *daybook.Run, hold daybook.Reason, hash string, now time.Time) (made bool, err error) {
+	switch act {
+	case daybook.ActCreate, daybook.ActCreateHeld, daybook.ActSkipPaused, daybook.ActRunSkipped:
+		if found == nil {
+			return true, t.create(ctx, act, a, template, hold, hash, now)
+		}
+		return false, t.move(ctx, found.RunSkipped(now))
+	case daybook.ActAgain:
+		return false, t.move(ctx, found.FurtherAttempt(now))
+	case daybook.ActReplay:
+		m, err := found.Replay(a.Actor, a.Note, now)
+		if err != nil {
+			return false, err
+		}
+		return false, t.move(ctx, m)
+	}
+	return false, nil
+}
+
+func (t *tx) create(ctx context.Context, act daybook.Act, a daybook.Ask, template *daybook.Run, hold daybook.Reason, hash string, now time.Time) error {
+	r := *template
+	r.Input, r.PayloadHash = a.Payload, hash
+	r.FirstSource, r.FirstActor, r.Triggers = a.Source, a.Actor, 1
+	switch act {
+	case daybook.ActCreateHeld:
+		r.Hold = hold
+	case daybook.ActSkipPaused:
+		r.State, r.Reason = daybook.Skipped, daybook.ReasonPaused
+	}
+	fresh, err := t.insertRuns(ctx, []*daybook.Run{&r})
+	if err == nil && !fresh[r.Key] {
+		// Made by another between the look-up and now; the whole transaction is done again and meets it.
+		return errMet
+	}
+	return err
+}
+
+// move applies one transition inside a larger transaction.
+func (t *tx) move(ctx context.Context, m daybook.Transition) error {
+	applied := make([]daybook.Applied, 1)
+	if err := t.apply(ctx, []daybook.Transition{m}, applied); err != nil {
+		return err
+	}
+	if applied[0].Stale {
+		return errMet
+	}
+	return nil
+}
