@@ -329,7 +329,7 @@ func (s *Store) HighestN(ctx context.Context, job, window, subject string) (int,
 		}, from, to)
 	}
 	exact := string(daybook.KeyParts{Job: job, Window: window, Subject: subject}.Key())
-	if err := add(exact, exact+"\x00"); err != nil {
+	if err := add(exact, exact+" "); err != nil {
 		return 0, err
 	}
 	return highest, add(base+"~", base+"~~")

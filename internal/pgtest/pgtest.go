@@ -74,7 +74,7 @@ func sharedServer(t testing.TB) string {
 	if shared.cluster == nil && shared.err == nil {
 		shared.cluster, shared.err = newCluster(bin, []string{
 			// Nothing here outlives the test process, so nothing has to reach the disk.
-			"fsync=off", "synchronous_commit=off", "full_page_writes=off",
+			"fsync=off", "full_page_writes=off",
 		})
 	}
 	if shared.err != nil {
