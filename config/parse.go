@@ -1,0 +1,118 @@
+package config
+
+import (
+	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/calendar"
+)
+
+// Parse reads the text of a file. The name stands in messages, and its directory is where relative paths of business
+// calendars count from. On any fault it returns no file, and all faults as Errors.
+func Parse(name string, src []byte) (*File, error) {
+	return parse(name, src, func(path string) ([]byte, error) { return readLimited(path, MaxFileBytes+1) })
+}
+
+func parse(name string, src []byte, readFile func(string) ([]byte, error)) (*File, error) {
+	r := &reader{path: name, readFile: readFile}
+	f := &File{Path: name, Lang: "en", Database: Secret{DefaultDatabase}, Slots: DefaultSlots, Retention: DefaultRetention}
+	if root := r.readTree(src); root != nil {
+		r.readFileMap(root, f)
+	}
+	if len(r.faults) > 0 {
+		return nil, Errors(sorted(r.faults))
+	}
+	f.Warnings = sorted(r.warnings)
+	return f, nil
+}
+
+// readFileMap reads the top of the file, then the defaults, then the jobs, whatever their order.
+func (r *reader) readFileMap(root *node, f *File) {
+	top := &topLevel{file: f}
+	if root.kind != isMap {
+		r.wrong(root, "the file", "a map", "it begins with version: 1")
+		return
+	}
+	readMap(r, root, "", topNames, laterTop, top)
+	for _, p := range root.pairs { // a slip or an empty value is told already
+		top.sawJobs = top.sawJobs || p.key.text == "jobs" || meant(p.key.text, topNames, laterTop) == "jobs"
+	}
+	defaults := newDraft("defaults")
+	if f.Timezone != "" {
+		defaults.job.Timezone = f.Timezone
+	}
+	defaults.bad["timezone"] = top.badZone
+	if top.defaults != nil {
+		readMap(r, top.defaults, "defaults", defaultNames, laterJob, defaults)
+		defaults.noteSlips(top.defaults)
+	}
+	switch {
+	case top.jobs == nil:
+		if !top.sawJobs {
+			r.fault(root.pos, "write jobs: and below it, indented, the name of each job; daybook init writes an example", "the file has no jobs")
+		}
+	case top.jobs.kind != isMap:
+		r.wrong(top.jobs, "jobs", "a map", "write jobs: and below it, indented, the name of each job")
+	default:
+		r.readJobs(top.jobs, defaults, f)
+	}
+}
+
+func (r *reader) readJobs(n *node, defaults *draft, f *File) {
+	if len(n.pairs) == 0 {
+		r.fault(n.pos, "name a job below it, indented", "jobs is empty")
+	}
+	first := map[string]pos{}
+	for _, p := range n.pairs {
+		name := p.key.text
+		if at, twice := first[name]; twice {
+			r.fault(p.key.pos, "give one of them another name: a name is part of every key", "job %s stands twice, first in line %d", daybook.Clip(name, 70), at.line)
+			continue
+		}
+		first[name] = p.key.pos
+		if err := daybook.CheckName(name); err != nil {
+			r.faults = append(r.faults, r.at(p.key.pos, orElse(daybook.HintOf(err), "a job name is 1 to 64 lower-case letters, digits, '_' and '-'"), err.Error()))
+			continue
+		}
+		if p.value.kind == isNull {
+			r.fault(p.key.pos, "write what it does below it, indented: schedule, run, owner", "job %s is empty", name)
+			continue
+		}
+		d := defaults.clone("job " + name)
+		d.job.Name = name
+		if job, ok := r.readJob(p.key, p.value, d); ok {
+			f.Jobs = append(f.Jobs, job)
+		}
+	}
+}
+
+// readDays returns the business calendar that a job names.
+func (r *reader) readDays(d *draft) *calendar.Days {
+	name := d.job.Calendar
+	if name == "" || d.bad["calendar"] {
+		return nil
+	}
+	if days, ok := calendar.Embedded(name); ok {
+		return days
+	}
+	at := d.place("calendar")
+	src, err := r.readFile((&File{Path: r.path}).Locate(name))
+	if err != nil {
+		d.bad["calendar"] = true
+		r.fault(at, "write cn, or the path of a CSV or ICS file; a relative path counts from the directory of this file",
+			"%s: calendar %s: %s", d.what, daybook.Clip(name, 80), plainPathError(err))
+		return nil
+	}
+	days, err := calendar.ParseDays(name, src)
+	if err != nil {
+		d.bad["calendar"] = true
+		r.failed(at, d.what, err)
+		return nil
+	}
+	return days
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}

@@ -1,0 +1,67 @@
+package config
+
+import (
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write golden files")
+
+// noFiles stands in for the file system: no test of a text depends on what lies beside it.
+func noFiles(string) ([]byte, error) { return nil, fs.ErrNotExist }
+
+// TestBroken compares what each broken file is told with its golden text.
+func TestBroken(t *testing.T) {
+	files, err := filepath.Glob("testdata/broken/*.yaml")
+	if err != nil || len(files) < 25 {
+		t.Fatalf("%d broken files, %v", len(files), err)
+	}
+	for _, path := range files {
+		name := filepath.Base(path)
+		t.Run(name, func(t *testing.T) {
+			src, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = parse(name, src, noFiles)
+			var faults Errors
+			if !errors.As(err, &faults) {
+				t.Fatalf("no faults, but %v", err)
+			}
+			for _, f := range faults {
+				if f.Line == 0 || f.Column == 0 {
+					t.Errorf("no position: %s", f)
+				}
+				if f.Hint == "" {
+					t.Errorf("no remedy: %s", f)
+				}
+				if f.Excerpt == "" {
+					t.Errorf("no excerpt: %s", f)
+				}
+			}
+			golden(t, strings.TrimSuffix(path, ".yaml")+".txt", faults.Error()+"\n")
+		})
+	}
+}
+
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (go test -update writes it)\n--- got\n%s--- want\n%s", path, got, want)
+	}
+}

@@ -1,0 +1,275 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Limits of the text. The parser's time grows with the square of a map's length and of the depth of nesting, so both
+// are bounded before it sees them.
+const (
+	maxTokens = 200_000
+	maxDepth  = 20
+)
+
+// quoteHint is the remedy of most syntax errors.
+const quoteHint = `put a text in quotes if it begins with * & ! % @ [ { > | or holds ": " or " #", such as "* * * * *"`
+
+// readTree turns the source into a tree. On a fault that leaves nothing to read it returns nil.
+func (r *reader) readTree(src []byte) *node {
+	src, ok := r.cleanSource(src)
+	if !ok {
+		return nil
+	}
+	text := string(src)
+	r.lines = strings.Split(text, "\n")
+	tokens, ok := r.tokens(text)
+	if !ok {
+		return nil
+	}
+	file, err := parseTokens(tokens)
+	if err != nil {
+		r.syntax(err)
+		return nil
+	}
+	var root *node
+	for _, doc := range file.Docs {
+		if doc.Body == nil {
+			continue
+		}
+		n := r.tree(doc.Body, 0)
+		if root != nil {
+			r.fault(n.pos, "keep one document: remove the --- before it, or what follows", "a second YAML document begins here")
+			break
+		}
+		root = n
+	}
+	if root == nil && len(r.faults) == 0 {
+		r.fault(pos{1, 1}, "daybook init writes a file to start from", "the file is empty")
+	}
+	return root
+}
+
+// cleanSource takes the byte order mark and carriage returns away and refuses what cannot be text.
+func (r *reader) cleanSource(src []byte) ([]byte, bool) {
+	if len(src) > MaxFileBytes {
+		r.fault(pos{}, "a file of jobs is small: move data out of it", "the file has more than %d MB", MaxFileBytes>>20)
+		return nil, false
+	}
+	src = bytes.TrimPrefix(src, []byte("\ufeff"))
+	src = bytes.ReplaceAll(src, []byte("\r\n"), []byte("\n"))
+	r.lines = strings.Split(strings.ToValidUTF8(string(src), "�"), "\n")
+	line, column := 1, 1
+	for i := 0; i < len(src); {
+		c, size := utf8.DecodeRune(src[i:])
+		switch {
+		case c == utf8.RuneError && size == 1:
+			hint := "save the file as UTF-8"
+			if i < 2 && (bytes.HasPrefix(src, []byte("\xff\xfe")) || bytes.HasPrefix(src, []byte("\xfe\xff"))) {
+				hint = "the file is UTF-16: save it as UTF-8"
+			}
+			r.fault(pos{line, column}, hint, "byte 0x%02x is not UTF-8", src[i])
+			return nil, false
+		case c == 0:
+			r.fault(pos{line, column}, "remove it; the file may be damaged or not be text", "a NUL byte")
+			return nil, false
+		case c == '\r':
+			r.fault(pos{line, column}, "end lines with LF or CRLF", "a carriage return without a line feed")
+			return nil, false
+		case c < ' ' && c != '\n' && c != '\t', c == 0x7f, c >= 0x80 && c < 0xa0, c == 0xfeff, c == 0x2028, c == 0x2029:
+			r.fault(pos{line, column}, "remove it", "control character U+%04X", c)
+			return nil, false
+		}
+		if c == '\n' {
+			line, column = line+1, 0
+		}
+		column++
+		i += size
+	}
+	return src, true
+}
+
+// tokens splits the text and refuses, before the parser builds anything, what this file has no use for: names and
+// repetitions of nodes, types, directives, and nesting without end.
+func (r *reader) tokens(text string) (toks token.Tokens, ok bool) {
+	defer func() {
+		if p := recover(); p != nil { // a fault of the scanner on odd input must not end the daemon that reloads
+			r.fault(pos{1, 1}, quoteHint, "the file is not YAML that can be read: %v", p)
+			ok = false
+		}
+	}()
+	toks = lexer.Tokenize(text)
+	if len(toks) > maxTokens {
+		r.fault(pos{}, "split it into several ledgers", "the file has more than %d words and signs", maxTokens)
+		return nil, false
+	}
+	before := len(r.faults)
+	depth, dashes, last := 0, 0, 0
+	for _, t := range toks {
+		at := positionOf(t)
+		if t.Type == token.SequenceEntryType {
+			dashes++
+		} else {
+			dashes = 0
+		}
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			depth++
+		case token.SequenceEndType, token.MappingEndType:
+			depth--
+		case token.AnchorType, token.AliasType:
+			if at.line == last { // once a line: five stars are one slip
+				continue
+			}
+			last = at.line
+			r.fault(at, "put a text that begins with "+t.Value+" in quotes; for what all jobs share use defaults", "anchors and aliases (& and *) are not used in this file")
+		case token.MergeKeyType:
+			last = at.line
+			r.fault(at, "use defaults for what all jobs share", "merge keys (<<) are not used in this file")
+		case token.TagType:
+			r.fault(at, `remove it; a text that begins with ! is put in quotes`, "tags (!) are not used in this file")
+		case token.DirectiveType:
+			r.fault(at, "remove the line; a text that begins with % is put in quotes", "directives (%%) are not used in this file")
+		case token.MappingKeyType:
+			r.fault(at, "write name: value; a text that begins with ? is put in quotes", "keys written with ? are not used in this file")
+		}
+		if depth > maxDepth || dashes > maxDepth || t.Type == token.MappingValueType && t.Position.IndentNum > 10*maxDepth {
+			r.fault(at, "nothing in this file needs it", "more than %d levels of nesting", maxDepth)
+			return nil, false
+		}
+	}
+	return toks, len(r.faults) == before
+}
+
+func parseTokens(toks token.Tokens) (f *ast.File, err error) {
+	defer func() {
+		if p := recover(); p != nil { // as above
+			err = fmt.Errorf("the file is not YAML that can be read: %v", p)
+		}
+	}()
+	return parser.Parse(toks, 0, parser.AllowDuplicateMapKey())
+}
+
+// syntaxWords puts what the parser says into words with a remedy. The first match counts.
+var syntaxWords = []struct{ part, message, hint string }{
+	{"found character '\t'", "a tab indents this line", "indent with spaces: YAML forbids tabs there"},
+	{"tab character", "a tab indents this line", "indent with spaces: YAML forbids tabs there"},
+	{"mapping value is not allowed", "a second ':' in one value", `put the text in quotes if it holds ": "`},
+	{"non-map value is specified", "a line without a ':'", "write name: value"},
+	{"',' or ']' must be specified", "a list that is not closed", `close it with ]; texts with { } [ ] or , in them are put in quotes, such as "{date}"`},
+	{"sequence end token ']' not found", "a list that is not closed", "close it with ]"},
+	{"',' or '}' must be specified", "a map that is not closed", `close it with }; texts with { } [ ] or , in them are put in quotes, such as "{date}"`},
+	{"mapping end token '}' not found", "a map that is not closed", "close it with }"},
+	{"could not find end character of", "a text in quotes that is not closed", "close it with the same quote"},
+	{"unknown escape character", "an unknown escape in a text in double quotes", `write \\ for a backslash, or use single quotes`},
+	{"is a reserved character", "a text begins with a reserved character", "put it in quotes"},
+	{"value is not allowed in this context", "a value or an indentation that does not fit", "names of one map stand below each other, in the same column"},
+}
+
+// syntax records an error of the parser.
+func (r *reader) syntax(err error) {
+	at := pos{1, 1}
+	message := err.Error()
+	var se interface {
+		GetMessage() string
+		GetToken() *token.Token
+	}
+	if errors.As(err, &se) {
+		message = se.GetMessage()
+		if t := se.GetToken(); t != nil {
+			at = positionOf(t)
+		}
+	}
+	for _, w := range syntaxWords {
+		if strings.Contains(message, w.part) {
+			r.fault(at, w.hint, "%s", w.message)
+			return
+		}
+	}
+	message, _, _ = strings.Cut(message, "\n")
+	r.fault(at, quoteHint, "not valid YAML: %s", message)
+}
+
+func positionOf(t *token.Token) pos {
+	if t == nil || t.Position == nil {
+		return pos{1, 1}
+	}
+	return pos{max(t.Position.Line, 1), max(t.Position.Column, 1)}
+}
+
+// tree copies a node of the parser into one of ours: the kinds this file uses, each with its position.
+func (r *reader) tree(n ast.Node, depth int) *node {
+	if n == nil || depth > 10*maxDepth {
+		return &node{kind: isNull, pos: pos{1, 1}}
+	}
+	t := n.GetToken()
+	out := &node{pos: positionOf(t)}
+	if t != nil {
+		out.text = t.Value
+	}
+	switch v := n.(type) {
+	case *ast.MappingNode:
+		out.kind = isMap
+		for _, value := range v.Values {
+			r.entry(out, value, depth)
+		}
+		if len(out.pairs) > 0 && !v.IsFlowStyle { // the parser gives the place of the first ':'
+			out.pos = out.pairs[0].key.pos
+		}
+	case *ast.MappingValueNode:
+		out.kind = isMap
+		r.entry(out, v, depth)
+		if len(out.pairs) > 0 {
+			out.pos = out.pairs[0].key.pos
+		}
+	case *ast.SequenceNode:
+		out.kind = isList
+		for _, item := range v.Values {
+			out.items = append(out.items, r.tree(item, depth+1))
+		}
+	case *ast.StringNode:
+		out.kind, out.text = isText, v.Value
+		out.quoted = t.Type == token.SingleQuoteType || t.Type == token.DoubleQuoteType
+	case *ast.LiteralNode:
+		out.kind, out.quoted = isText, true
+		if v.Value != nil {
+			out.text = v.Value.Value
+		}
+	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
+		out.kind = isNumber
+	case *ast.BoolNode:
+		out.kind = isBool
+	case *ast.NullNode:
+		out.kind = isNull
+	default:
+		out.kind = isNull
+		r.fault(out.pos, quoteHint, "not valid here")
+	}
+	return out
+}
+
+func (r *reader) entry(out *node, v *ast.MappingValueNode, depth int) {
+	key := &node{kind: isText, pos: positionOf(v.Key.GetToken())}
+	if t := v.Key.GetToken(); t != nil {
+		key.text = t.Value
+	}
+	switch v.Key.(type) {
+	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode:
+	default:
+		r.fault(key.pos, "a name is a plain text", "a list or a map stands where a name is needed")
+		return
+	}
+	value := r.tree(v.Value, depth+1)
+	if value.kind == isNull && v.Value.GetToken().Type == token.ImplicitNullType {
+		value.pos, value.text = key.pos, ""
+	}
+	out.pairs = append(out.pairs, pair{key, value})
+}
