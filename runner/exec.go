@@ -91,7 +91,7 @@ func launch(o daybook.Order, as identity, place *place, output *Capture) (*proce
 	if err != nil {
 		return nil, err
 	}
-	place.started(o, p.pgid)
+	place.started(o, p)
 	return p, nil
 }
 

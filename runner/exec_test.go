@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -452,10 +453,44 @@ func TestChildrenOutliveANormalEnd(t *testing.T) {
 	if alive, known := e.Alive(o.Dir); !alive || !known {
 		t.Errorf("the child was ended: alive %v, known %v", alive, known)
 	}
-	if err := e.End(t.Context(), o.Dir); err != nil {
-		t.Error(err)
-	}
+	m, _ := readMeta(o.Dir)
+	_ = syscall.Kill(-m.Pgid, syscall.SIGKILL)
 	wantGroupGone(t, o)
+}
+
+// Not parallel: it counts what the whole process has open.
+func TestNothingLeaks(t *testing.T) {
+	count := func() (files, routines int) {
+		entries, err := os.ReadDir("/dev/fd")
+		if err != nil {
+			t.Skip(err)
+		}
+		return len(entries), runtime.NumGoroutine()
+	}
+	round := func() {
+		o := order(t, "cat; sleep 60 & exit 3") // a child holds the output
+		o.Job.Stdin = strings.Repeat("x", 1<<20)
+		e := &Exec{Grace: time.Millisecond, Drain: time.Millisecond}
+		e.Run(t.Context(), o)
+		m, _ := readMeta(o.Dir)
+		_ = syscall.Kill(-m.Pgid, syscall.SIGKILL)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		e.Run(ctx, order(t, "sleep 60"))
+		o = order(t, "/no/such/program", "x")
+		o.Job.Stdin, o.Job.Probe = "x", daybook.Command{Argv: []string{"false"}}
+		e.Run(t.Context(), o)
+		e.Probe(t.Context(), o, "k")
+	}
+	round()
+	files, routines := count()
+	for range 5 {
+		round()
+	}
+	eventually(t, "everything to be closed", func() bool {
+		f, r := count()
+		return f <= files && r <= routines
+	})
 }
 
 func TestProbe(t *testing.T) {

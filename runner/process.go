@@ -14,7 +14,9 @@ import (
 // process is a started command, the leader of a process group of its own.
 type process struct {
 	cmd    *exec.Cmd
-	pgid   int
+	pgid   int    // and its pid
+	begun  uint64 // when it started, and
+	boot   string // in which life of the machine: see processIdentity
 	exited chan struct{} // closed once the leader has been waited for; its siblings and children may live on
 	pipes  []*pipe
 	stdin  *os.File
@@ -63,6 +65,7 @@ func start(cmd *exec.Cmd, stdin string, writers ...io.Writer) (*process, error) 
 		return nil, startFault(cmd, err)
 	}
 	p.pgid = cmd.Process.Pid
+	p.begun, p.boot = processIdentity(p.pgid) // before it is waited for, while even the dead have one
 	p.serve(stdin, writers)
 	return p, nil
 }
@@ -122,6 +125,11 @@ func (p *process) await(ctx context.Context, grace, giveUp time.Duration) ending
 	case <-p.exited:
 		return ending{}
 	case <-ctx.Done():
+	}
+	select {
+	case <-p.exited: // both at once: it ended by itself, and its children are let be
+		return ending{}
+	default:
 	}
 	end := ending{cause: context.Cause(ctx)}
 	if grace > 0 {

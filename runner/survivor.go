@@ -115,18 +115,22 @@ func (p *place) lend(o daybook.Order, c *syscall.Credential) error {
 }
 
 // started completes what is written down and gives the lock away: from here on the command and its children hold it.
-func (p *place) started(o daybook.Order, pid int) {
-	start, boot := processIdentity(pid)
-	// Without this line the attempt is still found alive by its lock, so a full disk is no reason to end it.
-	_ = p.writeMeta(meta{Key: o.Run.Key, Fence: o.Fence, Attempt: o.Attempt, Pid: pid, Pgid: pid, Start: start, Boot: boot})
+func (p *place) started(o daybook.Order, c *process) {
 	p.unhold()
+	// Without this line the attempt is still found alive by its lock, so a full disk is no reason to end it.
+	_ = p.writeMeta(meta{Key: o.Run.Key, Fence: o.Fence, Attempt: o.Attempt, Pid: c.pgid, Pgid: c.pgid, Start: c.begun, Boot: c.boot})
 }
 
+// unhold closes our copy of the lock, and waits until no process that is just being started by somebody else has one,
+// between its fork and its exec: otherwise a command that ends at once would seem to live on for that moment.
 func (p *place) unhold() {
-	if p.lock != nil {
-		_ = p.lock.Close()
-		p.lock = nil
+	if p.lock == nil {
+		return
 	}
+	_ = p.lock.Close()
+	p.lock = nil
+	syscall.ForkLock.RLock()
+	syscall.ForkLock.RUnlock() //nolint:staticcheck // an empty section: the waiting is all
 }
 
 // close lets go of the place. A directory given by the order stays, for whoever asks about the attempt later.
