@@ -14,9 +14,9 @@ import (
 // process is a started command, the leader of a process group of its own.
 type process struct {
 	cmd    *exec.Cmd
-	pgid   int    // and its pid
-	begun  uint64 // when it started, and
-	boot   string // in which life of the machine: see processIdentity
+	pgid   int           // and its pid
+	begun  uint64        // when it started, and
+	boot   string        // in which life of the machine: see processIdentity
 	exited chan struct{} // closed once the leader has been waited for; its siblings and children may live on
 	pipes  []*pipe
 	stdin  *os.File
