@@ -13,6 +13,8 @@ type JobState struct {
 	Since      time.Time // from when it counts
 	Definition []byte    // canonical
 	Cursor     time.Time // every fire up to here is decided
+	Next       time.Time // the next fire as it was worked out last: a cache, to tell when zone data moves it
+	NextFire   string    // its nominal time
 	FirstSeen  time.Time
 	ScannedAt  time.Time
 	Paused     bool
@@ -44,6 +46,8 @@ type Plan struct {
 	Source   Source // schedule; catchup for a scan
 	From, To time.Time
 	Windows  []PlannedWindow // in the order of their first fires
+	Next     time.Time       // the first fire after To; zero: none
+	NextFire string          // its nominal time
 	TZData   string
 }
 

@@ -49,7 +49,9 @@ type Planned struct {
 	Stale   bool
 	Held    Reason // not written: nothing of this kind starts now
 	Started int    // runs made that are to be claimed
-	Cursor  time.Time
+	// The ledger's cursor and revision afterwards; of a job that was retired or is unknown, revision 0.
+	Cursor   time.Time
+	Revision int64
 }
 
 // Claim asks for work.

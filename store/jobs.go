@@ -9,17 +9,17 @@ import (
 	"github.com/daybook-run/daybook"
 )
 
-const selectJobs = `SELECT name, home, revision, since_us, definition, cursor_us, first_seen_us, scanned_us, paused, paused_us, paused_by, paused_note,
+const selectJobs = `SELECT name, home, revision, since_us, definition, cursor_us, next_us, next_fire, first_seen_us, scanned_us, paused, paused_us, paused_by, paused_note,
   fault, fault_us, retired_us FROM daybook_jobs ORDER BY name`
 
 func scanJob(rows *sql.Rows) (daybook.JobState, error) {
 	var j daybook.JobState
-	var since, cursor, seen, scanned, paused, pausedAt, fault, retired int64
+	var since, cursor, next, seen, scanned, paused, pausedAt, fault, retired int64
 	var definition string
-	err := rows.Scan(&j.Name, &j.Home, &j.Revision, &since, &definition, &cursor, &seen, &scanned, &paused, &pausedAt, &j.PausedBy, &j.PausedNote,
+	err := rows.Scan(&j.Name, &j.Home, &j.Revision, &since, &definition, &cursor, &next, &j.NextFire, &seen, &scanned, &paused, &pausedAt, &j.PausedBy, &j.PausedNote,
 		&j.Fault, &fault, &retired)
 	j.Definition = []byte(definition)
-	j.Since, j.Cursor, j.FirstSeen, j.ScannedAt = at(since), at(cursor), at(seen), at(scanned)
+	j.Since, j.Cursor, j.Next, j.FirstSeen, j.ScannedAt = at(since), at(cursor), at(next), at(seen), at(scanned)
 	j.Paused, j.PausedAt, j.FaultAt, j.RetiredAt = paused != 0, at(pausedAt), at(fault), at(retired)
 	return j, err
 }
@@ -43,7 +43,7 @@ const insertJobs = `WITH v (name, home, revision, since_us, definition, cursor_u
 INSERT INTO daybook_jobs (name, home, revision, since_us, definition, cursor_us, first_seen_us, paused, paused_us)
 SELECT * FROM v WHERE TRUE ON CONFLICT (name) DO NOTHING RETURNING name`
 
-const updateJob = `UPDATE daybook_jobs SET home = $2, revision = revision + 1, since_us = $3, definition = $4, cursor_us = $5, retired_us = 0,
+const updateJob = `UPDATE daybook_jobs SET home = $2, revision = revision + 1, since_us = $3, definition = $4, cursor_us = $5, first_seen_us = $9, next_us = 0, next_fire = '', retired_us = 0,
   paused = $6, paused_us = $7, fault = '', fault_us = 0 WHERE name = $1 AND revision = $8`
 
 const insertRevisions = `WITH v (job, revision, since_us, definition) AS (/*rows t b b t*/)
@@ -130,9 +130,9 @@ func (t *tx) retire(ctx context.Context, job string, now time.Time) error {
 // changeJob makes another definition current. A job that comes back after it was retired starts at now, like a new one:
 // nobody owed what lay between.
 func (t *tx) changeJob(ctx context.Context, old daybook.JobState, c daybook.Revision, definition []byte, now time.Time) error {
-	cursor := old.Cursor
+	cursor, seen := old.Cursor, old.FirstSeen
 	if !old.RetiredAt.IsZero() {
-		cursor = now
+		cursor, seen = now, now
 	}
 	paused, pausedAt := old.Paused, old.PausedAt
 	before, err := daybook.JobFromCanonical(old.Definition)
@@ -142,7 +142,7 @@ func (t *tx) changeJob(ctx context.Context, old daybook.JobState, c daybook.Revi
 	if before.Paused != c.Job.Paused { // of a change here and a pause by hand the later one wins
 		paused, pausedAt = c.Job.Paused, now
 	}
-	n, err := t.exec(ctx, updateJob, c.Job.Name, c.Home, us(now), string(definition), us(cursor), bit(paused), us(pausedAt), old.Revision)
+	n, err := t.exec(ctx, updateJob, c.Job.Name, c.Home, us(now), string(definition), us(cursor), bit(paused), us(pausedAt), old.Revision, us(seen))
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/daybook-run/daybook"
 )
 
-const moveCursors = `WITH v (name, revision, from_us, to_us) AS (/*rows t b b b*/)
-UPDATE daybook_jobs SET cursor_us = v.to_us FROM v
+const moveCursors = `WITH v (name, revision, from_us, to_us, next_us, next_fire) AS (/*rows t b b b b t*/)
+UPDATE daybook_jobs SET cursor_us = v.to_us, next_us = v.next_us, next_fire = v.next_fire FROM v
 WHERE daybook_jobs.name = v.name AND daybook_jobs.revision = v.revision AND daybook_jobs.cursor_us = v.from_us AND daybook_jobs.retired_us = 0
 RETURNING daybook_jobs.name, daybook_jobs.paused`
 
@@ -24,7 +24,7 @@ func (s *Store) Plan(ctx context.Context, plans []*daybook.Plan, now time.Time) 
 		}
 		kept := make([]*daybook.Plan, 0, len(plans))
 		for i, p := range plans {
-			done[i] = daybook.Planned{Job: p.Job.Name, Cursor: p.From}
+			done[i] = daybook.Planned{Job: p.Job.Name, Cursor: p.From, Revision: p.Revision}
 			if held && p.Job.Effects == daybook.Once {
 				done[i].Held = daybook.ReasonClock
 				continue
@@ -42,6 +42,9 @@ func (s *Store) Plan(ctx context.Context, plans []*daybook.Plan, now time.Time) 
 			}
 			if _, ok := paused[p.Job.Name]; !ok {
 				done[i].Stale = true
+				if err := t.ledgerCursor(ctx, &done[i]); err != nil {
+					return err
+				}
 				continue
 			}
 			done[i].Cursor = p.To
@@ -56,6 +59,19 @@ func (s *Store) Plan(ctx context.Context, plans []*daybook.Plan, now time.Time) 
 	return done, err
 }
 
+const selectCursor = `SELECT cursor_us, revision FROM daybook_jobs WHERE name = $1 AND retired_us = 0`
+
+// ledgerCursor tells the loser of a race where the ledger stands.
+func (t *tx) ledgerCursor(ctx context.Context, p *daybook.Planned) error {
+	p.Cursor, p.Revision = time.Time{}, 0
+	return t.query(ctx, selectCursor, func(rows *sql.Rows) error {
+		var cursor int64
+		err := rows.Scan(&cursor, &p.Revision)
+		p.Cursor = at(cursor)
+		return err
+	}, p.Job)
+}
+
 func (t *tx) holdsClock(ctx context.Context) (held bool, err error) {
 	err = t.query(ctx, selectHold, func(*sql.Rows) error { held = true; return nil })
 	return held, err
@@ -66,7 +82,7 @@ func (t *tx) holdsClock(ctx context.Context) (held bool, err error) {
 func (t *tx) moveCursors(ctx context.Context, plans []*daybook.Plan) (map[string]bool, error) {
 	rows := make([][]any, len(plans))
 	for i, p := range plans {
-		rows[i] = []any{p.Job.Name, p.Revision, us(p.From), us(p.To)}
+		rows[i] = []any{p.Job.Name, p.Revision, us(p.From), us(p.To), us(p.Next), p.NextFire}
 	}
 	paused := make(map[string]bool, len(plans))
 	err := t.bulk(ctx, moveCursors, rows, func(rows *sql.Rows) error {

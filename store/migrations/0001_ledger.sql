@@ -16,6 +16,8 @@ CREATE TABLE daybook_jobs (
   since_us      BIGINT NOT NULL,
   definition    TEXT   NOT NULL,
   cursor_us     BIGINT NOT NULL,
+  next_us       BIGINT NOT NULL DEFAULT 0, -- the next fire as it was worked out last: a cache, kept to tell when zone data moves it
+  next_fire     TEXT   NOT NULL DEFAULT '',
   first_seen_us BIGINT NOT NULL,
   scanned_us    BIGINT NOT NULL DEFAULT 0,
   paused        BIGINT NOT NULL DEFAULT 0,
