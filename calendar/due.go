@@ -11,18 +11,17 @@ import (
 // Due is a window that has fires in the span asked for.
 type Due struct {
 	Window daybook.Window
-	// Fires are those in the span, oldest first, those with Skip set included: they start nothing.
+	// Fires are those in the span, oldest first. A fire with Skip set is among them only where Skip is set below.
 	Fires []daybook.Fire
-	// Last is the instant of the window's last fire, which may lie behind the span. A fire with Skip set counts only
-	// where the window has no other.
+	// Last is the instant of the window's last fire, which may lie behind the span.
 	Last time.Time
 	// Skip is set when no fire of the window, in the span or outside, fires at all: the window is a row, skipped for
-	// this reason (that of its last fire). Where it is empty and every one of Fires has Skip, there is nothing to do
-	// yet: a fire behind the span is the window's first.
+	// this reason (that of its last fire).
 	Skip daybook.Reason
 }
 
-// Due yields the windows with at least one fire in (from, to], in order of their first fire there. It holds the open
+// Due yields the windows with at least one fire in (from, to], in order of their first fire there. A fire that is skipped
+// (clock gap, day off) beside others that are not is left out: the window has its run from those. It holds the open
 // windows only, so a long span costs no more memory than its longest window.
 func (s *Schedule) Due(from, to time.Time) iter.Seq[Due] {
 	return func(yield func(Due) bool) {
@@ -40,7 +39,9 @@ func (s *Schedule) Due(from, to time.Time) iter.Seq[Due] {
 			found := false
 			for i := range open {
 				if open[i].Window.Label == f.Window.Label {
-					open[i].Fires = append(open[i].Fires, f)
+					if f.Skip == "" || open[i].Skip != "" {
+						open[i].Fires = append(open[i].Fires, f)
+					}
 					found = true
 					break
 				}
@@ -54,7 +55,9 @@ func (s *Schedule) Due(from, to time.Time) iter.Seq[Due] {
 				return
 			}
 			d := Due{Window: f.Window, Fires: []daybook.Fire{f}}
-			d.Last, d.Skip = s.lastOf(f)
+			if d.Last, d.Skip = s.lastOf(f); f.Skip != "" && d.Skip == "" {
+				continue // another fire of this window, perhaps behind the span, brings it
+			}
 			open = append(open, d)
 		}
 		flush(to, true)

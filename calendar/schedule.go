@@ -309,8 +309,7 @@ func (s *Schedule) quoted() string { return "the schedule " + quote(daybook.Clip
 
 func quote(s string) string { return `"` + strings.ReplaceAll(s, "\n", "; ") + `"` }
 
-// Zone data before 1970 or an unusual calendar may hold surprises; the sample for Distance is plain: it is taken in UTC
-// from this date on, over more than two leap years.
+// The sample for Distance is taken from this year on, over more than two leap years.
 const (
 	sampleYear    = 2023
 	sampleWindows = 500
@@ -325,7 +324,9 @@ func (s *Schedule) Distance() time.Duration {
 	u := *s
 	u.zone = zone{time.UTC}
 	u.business, u.moveNext, u.movePrevious = "", 0, 0
-	pos := newDate(sampleYear, 1, 1).seconds()
+	kind, _ := base(u.kind)
+	begin, _ := period(kind, newDate(sampleYear, 1, 1), 0) // a whole window, or the first distance is that of a part
+	pos := begin.seconds() - 1
 	limit := pos + 9*366*daySeconds
 	var shortest, last int64
 	for range sampleWindows {
@@ -340,7 +341,6 @@ func (s *Schedule) Distance() time.Duration {
 		last = t.at
 		pos = t.at
 		if dated(u.kind) {
-			kind, _ := base(u.kind)
 			_, to := period(kind, t.date, 0)
 			pos = u.zone.start(to) - 1
 		}
