@@ -142,10 +142,9 @@ func queries(s *source) (faults []string) {
 		if x, ok := f.X.(*ast.Ident); ok && x.Obj == nil && s.imports[x.Name] != "" {
 			return true // a function of another package
 		}
-		switch {
-		case f.Sel.Name == "Query" && len(call.Args) == 0: // that of a url.URL
-		case len(call.Args) > 0 && isContext(call.Args[0]):
-		default:
+		// Begin and Ping take nothing, the others a text; anything else is not database/sql, such as url.URL.Query().
+		bare := f.Sel.Name == "Begin" || f.Sel.Name == "Ping"
+		if bare == (len(call.Args) == 0) && (bare || !isContext(call.Args[0])) {
 			faults = append(faults, fmt.Sprintf("%s: %s without a context; use %s: a call that cannot be cancelled outlives its lease",
 				s.at(call), types.ExprString(f), withContext[f.Sel.Name]))
 		}
@@ -240,6 +239,7 @@ func TestQueriesSeesViolations(t *testing.T) {
 		{"conn.Exec(t.Context(), text)", ""},
 		{"store.Begin(cctx, run)", ""},
 		{"r.URL.Query()", ""},
+		{"run.Begin(policy, now)", ""},
 		{"sql.Query(1)", ""},
 	} {
 		s, err := parse("store/a.go", []byte("package p\nimport \"database/sql\"\nfunc f() { "+c.call+" }"))
