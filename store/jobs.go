@@ -238,6 +238,11 @@ func (s *Store) Alert(ctx context.Context, a *daybook.Alert) error {
 	})
 }
 
+// Note writes an activity that no transition brings.
+func (s *Store) Note(ctx context.Context, a daybook.Activity) error {
+	return s.write(ctx, "note "+a.Action, func(ctx context.Context, t *tx) error { return t.insertActivity(ctx, &a) })
+}
+
 const pauseJob = `UPDATE daybook_jobs SET paused = $2, paused_us = $3, paused_by = $4, paused_note = $5 WHERE name = $1 AND paused <> $2`
 
 const hasJob = `SELECT name FROM daybook_jobs WHERE name = $1`

@@ -1,0 +1,513 @@
+// Package scheduler turns due and missed windows into run rows. It runs nothing and holds no lock: two schedulers meet
+// in the unique index and in the cursor, which only moves forward. It is called by the loop, and by engine when
+// definitions are loaded.
+package scheduler
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+	"time"
+
+	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/calendar"
+)
+
+// Limits of one piece of work.
+const (
+	plansPerTick   = 500  // jobs planned in one transaction
+	windowsPerPlan = 5000 // windows of one job decided in one transaction; what is left comes next
+	scanEvery      = 24 * time.Hour
+	faultPause     = time.Minute // between tries of a schedule that cannot be worked out
+)
+
+// Schedule is what the scheduler asks of a compiled schedule; *calendar.Schedule is one.
+type Schedule interface {
+	Next(after time.Time) (daybook.Fire, bool)
+	Due(from, to time.Time) iter.Seq[calendar.Due]
+	MissedAfter(f daybook.Fire, configured time.Duration) time.Duration
+}
+
+// Job is a completed definition with its schedule.
+type Job struct {
+	*daybook.Job
+	Schedule Schedule
+}
+
+// Store is what the scheduler needs of the ledger.
+type Store interface {
+	daybook.Planner
+	Alert(ctx context.Context, a *daybook.Alert) error
+	Note(ctx context.Context, a daybook.Activity) error
+}
+
+// Options of New.
+type Options struct {
+	// Compile completes an earlier definition, to decide what fell under it.
+	Compile func(daybook.Job) (Job, error)
+	TZData  string // version of the zone data, stored with each run
+	Log     *slog.Logger
+	// Woke is called after runs were made that can be claimed. May be nil.
+	Woke func()
+}
+
+// Scheduler plans. Its methods are called by one goroutine at a time.
+type Scheduler struct {
+	store Store
+	o     Options
+	jobs  map[string]*entry
+	queue queue
+	scans []*entry // by when their look-back is compared next
+}
+
+// entry is one job as this process plans it.
+type entry struct {
+	Job
+	revision  int64
+	cursor    time.Time
+	since     time.Time // first seen
+	next      time.Time // when it must be looked at again; zero: never
+	scan      time.Time // when its look-back is compared next
+	fault     string
+	overtaken bool // another process plans it by another definition
+	index     int  // in the queue; -1: not in it
+}
+
+// New returns a scheduler without jobs; Load brings them.
+func New(store Store, o Options) *Scheduler {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Woke == nil {
+		o.Woke = func() {}
+	}
+	return &Scheduler{store: store, o: o, jobs: make(map[string]*entry)}
+}
+
+// Load makes jobs the ones that this process plans, and their definitions the current ones. Before a changed or removed
+// definition ends, it decides everything up to now. retireOthers says that jobs not in the list are defined nowhere any
+// more.
+func (s *Scheduler) Load(ctx context.Context, jobs []Job, retireOthers bool, now time.Time) error {
+	states, err := s.store.JobStates(ctx)
+	if err != nil {
+		return err
+	}
+	known := make(map[string]daybook.JobState, len(states))
+	for _, st := range states {
+		known[st.Name] = st
+	}
+	changes := make([]daybook.Revision, 0, len(jobs))
+	named := make(map[string]bool, len(jobs))
+	for _, j := range jobs {
+		named[j.Name] = true
+		change := daybook.Revision{Job: j.Job}
+		if st, ok := known[j.Name]; ok && st.RetiredAt.IsZero() && string(st.Definition) != string(j.Canonical()) {
+			change.Left = s.endRevision(ctx, st, &j, now)
+		}
+		changes = append(changes, change)
+	}
+	for _, st := range states {
+		if retireOthers && st.Home == "" && !named[st.Name] && st.RetiredAt.IsZero() {
+			s.endRevision(ctx, st, nil, now)
+		}
+	}
+	if states, err = s.store.TakeRevisions(ctx, changes, retireOthers, now); err != nil {
+		return err
+	}
+	for _, st := range states {
+		known[st.Name] = st
+	}
+	s.jobs, s.queue, s.scans = make(map[string]*entry, len(jobs)), nil, nil
+	for _, j := range jobs {
+		s.enter(ctx, j, known[j.Name], now)
+	}
+	return nil
+}
+
+// endRevision lets the definition in force decide everything up to now, and returns the windows that the one after it
+// leaves out. One that cannot be worked out any more (its calendar is gone) decides nothing, and that is said.
+func (s *Scheduler) endRevision(ctx context.Context, st daybook.JobState, after *Job, now time.Time) []daybook.Window {
+	definition, err := daybook.JobFromCanonical(st.Definition)
+	var before Job
+	if err == nil {
+		before, err = s.o.Compile(definition)
+	}
+	if err != nil {
+		s.o.Log.Warn("the definition before cannot be worked out: what it owed is not decided", "job", st.Name, "err", err)
+		return nil
+	}
+	e := &entry{Job: before, revision: st.Revision, cursor: st.Cursor, since: st.FirstSeen, index: -1}
+	for e.cursor.Before(now) {
+		at := e.cursor
+		if _, err := s.plan(ctx, []*entry{e}, now); err != nil || !e.cursor.After(at) {
+			s.o.Log.Warn("what the definition before owed is not decided", "job", st.Name, "err", err)
+			return nil
+		}
+	}
+	if after == nil {
+		return nil
+	}
+	old, ok1 := before.Schedule.(*calendar.Schedule)
+	fresh, ok2 := after.Schedule.(*calendar.Schedule)
+	if !ok1 || !ok2 {
+		return nil
+	}
+	return calendar.LeftOut(old, fresh, now)
+}
+
+// enter takes a job in, at the ledger's cursor.
+func (s *Scheduler) enter(ctx context.Context, j Job, st daybook.JobState, now time.Time) {
+	e := &entry{Job: j, revision: st.Revision, cursor: st.Cursor, since: st.FirstSeen, fault: st.Fault, scan: now, index: -1}
+	s.jobs[j.Name] = e
+	if j.Job.Schedule == "" {
+		return
+	}
+	s.scans = append(s.scans, e)
+	s.requeue(ctx, e, now)
+	if !st.Next.IsZero() {
+		s.tellMoved(ctx, e, st, now)
+	}
+}
+
+// tellMoved says that a fire which was announced comes at another instant, since zone or calendar data changed.
+func (s *Scheduler) tellMoved(ctx context.Context, e *entry, st daybook.JobState, now time.Time) {
+	f, ok, err := s.nextFire(e)
+	if err != nil || !ok || f.Nominal != st.NextFire || f.At.Equal(st.Next) {
+		return
+	}
+	note := fmt.Sprintf("fire %s moved from %s to %s: zone data is now %s", f.Nominal, st.Next.Format(time.RFC3339), f.At.Format(time.RFC3339), s.o.TZData)
+	s.o.Log.Warn("a fire moved", "job", e.Name, "note", note)
+	if err := s.store.Note(ctx, daybook.Activity{At: now, Actor: "daybook", Action: "fire moved", Job: e.Name, Note: note}); err != nil {
+		s.o.Log.Warn("note a moved fire", "job", e.Name, "err", err)
+	}
+}
+
+// requeue works out when a job is to be looked at next.
+func (s *Scheduler) requeue(ctx context.Context, e *entry, now time.Time) {
+	f, ok, err := s.nextFire(e)
+	switch {
+	case err != nil:
+		s.faulty(ctx, e, err, now)
+		return
+	case ok:
+		e.next = f.At
+	default:
+		e.next = time.Time{}
+	}
+	s.queue.put(e)
+}
+
+// nextFire guards the one call into a schedule that every job makes: a fault of one stays its own.
+func (s *Scheduler) nextFire(e *entry) (f daybook.Fire, ok bool, err error) {
+	err = guarded(func() { f, ok = e.Schedule.Next(e.cursor) })
+	return f, ok, err
+}
+
+func guarded(call func()) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the schedule cannot be worked out: %v", p)
+		}
+	}()
+	call()
+	return nil
+}
+
+// faulty marks one job, leaves its cursor where it is, and goes on with the others.
+func (s *Scheduler) faulty(ctx context.Context, e *entry, cause error, now time.Time) {
+	if text := cause.Error(); text != e.fault {
+		s.o.Log.Error("faulty schedule", "job", e.Name, "err", cause)
+		if err := s.store.Fault(ctx, e.Name, e.Priority, text, now); err != nil {
+			s.o.Log.Error("record a faulty schedule", "job", e.Name, "err", err)
+		} else {
+			e.fault = text
+		}
+	}
+	e.next = now.Add(faultPause)
+	s.queue.put(e)
+}
+
+// Tick implements daybook.Service: it decides what became due, else compares one job's look-back with its rows.
+func (s *Scheduler) Tick(ctx context.Context, now time.Time) (more bool, err error) {
+	var due []*entry
+	for len(due) < plansPerTick && len(s.queue) > 0 && !s.queue[0].next.After(now) {
+		due = append(due, heap.Pop(&s.queue).(*entry))
+	}
+	if len(due) > 0 {
+		full := len(due) == plansPerTick
+		again, err := s.plan(ctx, due, now)
+		if err != nil {
+			for _, e := range due {
+				s.queue.put(e)
+			}
+		}
+		return again || full, err
+	}
+	return s.scanOne(ctx, now)
+}
+
+// Wait implements loop.Waiter.
+func (s *Scheduler) Wait(now time.Time) time.Duration {
+	if len(s.queue) == 0 {
+		return time.Hour
+	}
+	return s.queue[0].next.Sub(now)
+}
+
+// plan decides entries up to now in one transaction, and puts each back into the queue. again says that one of them has
+// windows left.
+func (s *Scheduler) plan(ctx context.Context, due []*entry, now time.Time) (again bool, err error) {
+	plans := make([]*daybook.Plan, 0, len(due))
+	planned := make([]*entry, 0, len(due))
+	for _, e := range due {
+		var p *daybook.Plan
+		if err := guarded(func() { p = s.prepare(e, now) }); err != nil {
+			s.faulty(ctx, e, err, now)
+			continue
+		}
+		plans, planned = append(plans, p), append(planned, e)
+	}
+	if len(plans) == 0 {
+		return false, nil
+	}
+	done, err := s.store.Plan(ctx, plans, now)
+	if err != nil {
+		return false, err
+	}
+	started := 0
+	for i, e := range planned {
+		started += done[i].Started
+		again = s.planned(ctx, e, done[i], now) || again
+	}
+	if started > 0 {
+		s.o.Woke()
+	}
+	return again, nil
+}
+
+// planned takes in what became of a plan.
+func (s *Scheduler) planned(ctx context.Context, e *entry, p daybook.Planned, now time.Time) (again bool) {
+	switch {
+	case p.Stale && p.Revision != e.revision:
+		s.overtaken(ctx, e, p, now)
+		return false
+	case p.Held != "":
+		e.next = now.Add(time.Second)
+		s.queue.put(e)
+		return false
+	}
+	e.cursor = p.Cursor
+	if e.fault != "" && !p.Stale {
+		if err := s.store.Fault(ctx, e.Name, e.Priority, "", now); err == nil {
+			e.fault = ""
+		}
+	}
+	if s.jobs[e.Name] == e {
+		s.requeue(ctx, e, now)
+	}
+	return !e.next.IsZero() && !e.next.After(now)
+}
+
+// overtaken stops planning a job that another process loaded with another definition.
+func (s *Scheduler) overtaken(ctx context.Context, e *entry, p daybook.Planned, now time.Time) {
+	text := fmt.Sprintf("this process planned with definition %d, the ledger's is %d: it plans %s no more; load the newer file here", e.revision, p.Revision, e.Name)
+	if p.Revision == 0 {
+		text = fmt.Sprintf("the ledger has no definition of %s any more: this process plans it no more", e.Name)
+	}
+	s.o.Log.Error("overtaken", "job", e.Name, "err", text)
+	if err := s.store.Alert(ctx, daybook.NewAlert(daybook.AlertOvertaken, "", e.Name, e.Priority, text, "", now)); err != nil {
+		s.o.Log.Error("alert that a job was overtaken", "job", e.Name, "err", err)
+	}
+	e.next, e.overtaken = time.Time{}, true
+}
+
+// prepare asks the calendar for the windows in (cursor, now], at most windowsPerPlan of them.
+func (s *Scheduler) prepare(e *entry, now time.Time) *daybook.Plan {
+	p := &daybook.Plan{Job: e.Job.Job, Revision: e.revision, Source: daybook.SourceSchedule, From: e.cursor, To: later(now, e.cursor), TZData: s.o.TZData}
+	for d := range e.Schedule.Due(e.cursor, now) {
+		if len(p.Windows) == windowsPerPlan {
+			// What comes is left for the next plan; the cursor stops behind the fires that are in this one.
+			p.To = d.Fires[0].At.Add(-time.Microsecond)
+			break
+		}
+		p.Windows = append(p.Windows, s.window(e, d, now))
+	}
+	if p.To.Before(now) {
+		p.Windows = until(p.Windows, p.To)
+	}
+	if f, ok := e.Schedule.Next(p.To); ok {
+		p.Next, p.NextFire = f.At, f.Nominal
+	}
+	return p
+}
+
+// until drops windows whose first fire lies behind the cursor's stop.
+func until(windows []daybook.PlannedWindow, to time.Time) []daybook.PlannedWindow {
+	kept := windows[:0]
+	for _, w := range windows {
+		if !w.FireAt.After(to) {
+			kept = append(kept, w)
+		}
+	}
+	return kept
+}
+
+// window says how a window stands at now.
+func (s *Scheduler) window(e *entry, d calendar.Due, now time.Time) daybook.PlannedWindow {
+	w := daybook.PlannedWindow{Window: d.Window, FireAt: d.Fires[0].At, Last: d.Last, Skip: d.Skip}
+	for _, f := range d.Fires {
+		w.Fires = append(w.Fires, f.Nominal)
+	}
+	last := d.Fires[len(d.Fires)-1]
+	last.At = d.Last
+	w.Missed = now.Sub(d.Last) > e.Schedule.MissedAfter(last, e.MissedAfter)
+	w.TooOld = now.Sub(d.Last) >= e.CatchupWindow
+	return w
+}
+
+// scanOne compares the look-back of one job with its rows and decides the holes by the missed policy.
+func (s *Scheduler) scanOne(ctx context.Context, now time.Time) (more bool, err error) {
+	if len(s.scans) == 0 || s.scans[0].scan.After(now) {
+		return false, nil
+	}
+	e := s.scans[0]
+	s.scans = s.scans[1:]
+	if e.overtaken {
+		return true, nil
+	}
+	e.scan = now.Add(scanEvery)
+	s.scans = append(s.scans, e) // the last one to be scanned is the last one to be scanned again
+	return true, s.scan(ctx, e, now)
+}
+
+func (s *Scheduler) scan(ctx context.Context, e *entry, now time.Time) error {
+	from := later(e.since, now.Add(-e.CatchupWindow))
+	definitions, err := s.store.Definitions(ctx, e.Name, from)
+	if err != nil {
+		return err
+	}
+	var holes []daybook.PlannedWindow
+	for i, d := range definitions {
+		until := e.cursor
+		if i+1 < len(definitions) && definitions[i+1].Since.Before(until) {
+			until = definitions[i+1].Since
+		}
+		found, err := s.holes(ctx, e, d, later(from, d.Since), until, now)
+		if err != nil {
+			s.o.Log.Warn("scan", "job", e.Name, "revision", d.Revision, "err", err)
+			continue
+		}
+		holes = append(holes, found...)
+	}
+	if len(holes) > 0 {
+		s.o.Log.Warn("windows without a row are decided now", "job", e.Name, "windows", len(holes), "first", holes[0].Window.Label)
+		p := &daybook.Plan{Job: e.Job.Job, Revision: e.revision, Source: daybook.SourceCatchup, From: e.cursor, To: e.cursor, Windows: holes, TZData: s.o.TZData}
+		if f, ok, err := s.nextFire(e); err == nil && ok {
+			p.Next, p.NextFire = f.At, f.Nominal
+		}
+		done, err := s.store.Plan(ctx, []*daybook.Plan{p}, now)
+		if err != nil {
+			return err
+		}
+		if err := s.store.Note(ctx, daybook.Activity{At: now, Actor: "daybook", Action: "scan", Job: e.Name,
+			Note: fmt.Sprintf("%d windows had no row, the first %s", len(holes), holes[0].Window.Label)}); err != nil {
+			return err
+		}
+		if done[0].Started > 0 {
+			s.o.Woke()
+		}
+	}
+	return s.store.Scanned(ctx, e.Name, now)
+}
+
+// holes returns the windows that a revision owed in (from, until] and that have no row.
+func (s *Scheduler) holes(ctx context.Context, e *entry, d daybook.JobState, from, until, now time.Time) ([]daybook.PlannedWindow, error) {
+	if !until.After(from) {
+		return nil, nil
+	}
+	under := e
+	if d.Revision != e.revision {
+		definition, err := daybook.JobFromCanonical(d.Definition)
+		if err != nil {
+			return nil, err
+		}
+		j, err := s.o.Compile(definition)
+		if err != nil {
+			return nil, err
+		}
+		under = &entry{Job: j}
+	}
+	if under.Job.Job.Schedule == "" {
+		return nil, nil
+	}
+	var holes, part []daybook.PlannedWindow
+	look := func() error {
+		found, err := s.store.Unaccounted(ctx, e.Name, part)
+		holes, part = append(holes, found...), part[:0]
+		return err
+	}
+	var failed error
+	err := guarded(func() {
+		for w := range under.Schedule.Due(from, until) {
+			part = append(part, s.window(under, w, now))
+			if len(part) == windowsPerPlan {
+				if failed = look(); failed != nil {
+					return
+				}
+			}
+		}
+	})
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return nil, err
+	}
+	return holes, look()
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// queue orders jobs by when they are looked at next. Those with no such instant are not in it.
+type queue []*entry
+
+func (q *queue) put(e *entry) {
+	switch {
+	case e.next.IsZero() && e.index >= 0:
+		heap.Remove(q, e.index)
+	case e.next.IsZero():
+	case e.index >= 0:
+		heap.Fix(q, e.index)
+	default:
+		heap.Push(q, e)
+	}
+}
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i].next.Before(q[j].next) }
+func (q queue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].index, q[j].index = i, j
+}
+
+// Push and Pop implement heap.Interface.
+func (q *queue) Push(x any) {
+	e := x.(*entry)
+	e.index = len(*q)
+	*q = append(*q, e)
+}
+
+func (q *queue) Pop() any {
+	old := *q
+	e := old[len(old)-1]
+	e.index = -1
+	*q = old[:len(old)-1]
+	return e
+}
