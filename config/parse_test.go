@@ -2,15 +2,15 @@ package config
 
 import (
 	"errors"
-	"flag"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/daybook-run/daybook/internal/golden"
 )
 
-var update = flag.Bool("update", false, "write golden files")
 
 // noFiles stands in for the file system: no test of a text depends on what lies beside it.
 func noFiles(string) ([]byte, error) { return nil, fs.ErrNotExist }
@@ -44,24 +44,7 @@ func TestBroken(t *testing.T) {
 					t.Errorf("no excerpt: %s", f)
 				}
 			}
-			golden(t, strings.TrimSuffix(path, ".yaml")+".txt", faults.Error()+"\n")
+			golden.Equal(t, strings.TrimSuffix(path, ".yaml")+".txt", faults.Error()+"\n")
 		})
-	}
-}
-
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (go test -update writes it)\n--- got\n%s--- want\n%s", path, got, want)
 	}
 }

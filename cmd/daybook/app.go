@@ -1,0 +1,323 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/calendar"
+	"github.com/daybook-run/daybook/config"
+)
+
+// app is one call of the program: what it may touch, and what the global flags say.
+type app struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Now            func() time.Time
+	LookupEnv      func(string) (string, bool)
+	ReadFile       func(string) ([]byte, error)
+	LocalZone      func() string // IANA name of the machine's zone, or ""
+
+	flags globals
+}
+
+// globals are the flags of every command.
+type globals struct {
+	config, db, lang, showTZ                    string
+	json, quiet, verbose, noColor, noInput, yes bool
+}
+
+// run runs one command and returns the exit code.
+func (a *app) run(ctx context.Context, args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	if slices.Contains(args, "--json") { // flags may not have been read yet
+		a.flags.json = true
+	}
+	a.report(err)
+	return exitCode(err)
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:               "daybook",
+		Short:             textRoot,
+		Long:              textRootLong,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		DisableAutoGenTag: true,
+		Args:              cobra.ArbitraryArgs, // cobra's own check would answer in its own words
+		RunE:              needVerb,
+		PersistentPreRunE: func(*cobra.Command, []string) error { return a.checkGlobals() },
+	}
+	root.SetIn(a.Stdin)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
+	root.SetFlagErrorFunc(flagError)
+	f := root.PersistentFlags()
+	f.SortFlags = false
+	f.StringVarP(&a.flags.config, "config", "c", "", textFlagConfig)
+	f.StringVar(&a.flags.db, "db", "", textFlagDB)
+	f.BoolVar(&a.flags.json, "json", false, textFlagJSON)
+	f.BoolVarP(&a.flags.quiet, "quiet", "q", false, textFlagQuiet)
+	f.BoolVarP(&a.flags.verbose, "verbose", "v", false, textFlagVerbose)
+	f.BoolVar(&a.flags.noColor, "no-color", false, textFlagNoColor)
+	f.BoolVar(&a.flags.noInput, "no-input", false, textFlagNoInput)
+	f.BoolVarP(&a.flags.yes, "yes", "y", false, textFlagYes)
+	f.StringVar(&a.flags.lang, "lang", "", textFlagLang)
+	f.StringVar(&a.flags.showTZ, "show-tz", "", textFlagShowTZ)
+	for _, build := range commands {
+		root.AddCommand(build(a))
+	}
+	return root
+}
+
+// writing gives a command that writes the flag to show only what it would do. It is not global: -n counts elsewhere.
+func writing(cmd *cobra.Command, dryRun *bool) {
+	cmd.Flags().BoolVarP(dryRun, "dry-run", "n", false, textFlagDryRun)
+}
+
+// checkGlobals checks the flags that every command has, before any of them does anything.
+func (a *app) checkGlobals() error {
+	if _, set := a.LookupEnv("NO_COLOR"); set {
+		a.flags.noColor = true
+	}
+	if a.flags.showTZ != "" {
+		if _, err := calendar.Zone(a.flags.showTZ); err != nil {
+			return flagged("--show-tz", err)
+		}
+	}
+	if lang := a.flags.lang; lang != "" && lang != "en" && lang != "zh-CN" {
+		return daybook.Invalid("--lang: %q is not known", daybook.Clip(lang, 40)).WithHint("use en or zh-CN")
+	}
+	if a.flags.db != "" {
+		if err := config.CheckDatabase(a.flags.db, false); err != nil {
+			return flagged("--db", err)
+		}
+	}
+	return nil
+}
+
+func flagged(flag string, err error) error {
+	return &daybook.Error{Code: daybook.CodeInvalid, Message: flag, Err: err, Hint: daybook.HintOf(err)}
+}
+
+// configPath returns the file to read: --config, DAYBOOK_CONFIG, or daybook.yaml.
+func (a *app) configPath() string {
+	if a.flags.config != "" {
+		return a.flags.config
+	}
+	if path, ok := a.LookupEnv("DAYBOOK_CONFIG"); ok && path != "" {
+		return path
+	}
+	return config.DefaultPath
+}
+
+// vault is where references to secrets are looked up.
+func (a *app) vault() config.Vault {
+	return config.Vault{LookupEnv: a.LookupEnv, ReadFile: a.ReadFile}
+}
+
+// databaseURL returns the ledger of this call, secrets included: --db, DAYBOOK_DB, or what the file says. Without a file
+// (nil) and without either of them it is an error.
+func (a *app) databaseURL(f *config.File) (string, error) {
+	text := a.flags.db
+	if env, ok := a.LookupEnv("DAYBOOK_DB"); text == "" && ok && env != "" {
+		if err := config.CheckDatabase(env, true); err != nil {
+			return "", flagged("DAYBOOK_DB", err)
+		}
+		text = env
+	}
+	if text == "" {
+		if f == nil {
+			return "", daybook.Invalid("no ledger is named").WithHint("give --db sqlite:daybook.db, or -c FILE")
+		}
+		return f.DatabaseURL(a.vault())
+	}
+	return (&config.File{Database: config.NewSecret(text)}).DatabaseURL(a.vault())
+}
+
+// displayZone returns the zone to show times in: --show-tz, or the given one.
+func (a *app) displayZone(own *time.Location) *time.Location {
+	if a.flags.showTZ != "" {
+		if loc, err := calendar.Zone(a.flags.showTZ); err == nil {
+			return loc
+		}
+	}
+	return own
+}
+
+// say writes talk, which is not data, to stderr, unless --quiet or --json.
+func (a *app) say(format string, args ...any) {
+	if !a.flags.quiet && !a.flags.json {
+		fmt.Fprintf(a.Stderr, format+"\n", args...)
+	}
+}
+
+// printJSON writes one value on one line. Signs such as < stay as they are: a terminal is no web page.
+func (a *app) printJSON(v any) error { return writeJSON(a.Stdout, v) }
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// coded is an error with an exit code of its own; silent ones were told already.
+type coded struct {
+	code   int
+	err    error
+	silent bool
+}
+
+func (c *coded) Error() string { return c.err.Error() }
+func (c *coded) Unwrap() error { return c.err }
+
+// exitCode maps an error to the exit code that scripts rely on.
+func exitCode(err error) int {
+	var c *coded
+	if errors.As(err, &c) {
+		return c.code
+	}
+	switch daybook.CodeOf(err) {
+	case daybook.CodeInvalid:
+		return 2
+	case daybook.CodeConflict:
+		return 4
+	case daybook.CodeNotFound:
+		return 5
+	case daybook.CodeUnavailable:
+		return 6
+	}
+	return 1
+}
+
+// report writes an error for people, or as one JSON object. Passwords in what a library said are masked.
+func (a *app) report(err error) {
+	var c *coded
+	if errors.As(err, &c) && c.silent {
+		return
+	}
+	var faults config.Errors
+	isFile := errors.As(err, &faults)
+	if a.flags.json {
+		var v any = errorJSON{"daybook/error.v1", string(daybook.CodeOf(err)), config.Mask(err.Error()), daybook.HintOf(err), nil}
+		if isFile {
+			v = errorJSON{"daybook/error.v1", string(daybook.CodeInvalid), tellFaults(faults), "", faults}
+		}
+		_ = writeJSON(a.Stderr, v) // nobody is left to tell
+		return
+	}
+	if isFile {
+		fmt.Fprintf(a.Stderr, "%s\ndaybook: %s\n", faults.Error(), tellFaults(faults))
+		return
+	}
+	fmt.Fprintf(a.Stderr, "daybook: %s\n", config.Mask(err.Error()))
+	if hint := daybook.HintOf(err); hint != "" {
+		fmt.Fprintf(a.Stderr, "  → %s\n", hint)
+	}
+}
+
+type errorJSON struct {
+	Schema  string         `json:"schema"`
+	Code    string         `json:"code"`
+	Message string         `json:"message"`
+	Hint    string         `json:"hint,omitempty"`
+	Faults  []config.Fault `json:"faults,omitempty"`
+}
+
+func tellFaults(faults config.Errors) string {
+	return plural(len(faults), "fault") + " in " + faults[0].File
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// noun makes a command that only holds others.
+func noun(use, short string, verbs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, RunE: needVerb}
+	cmd.AddCommand(verbs...)
+	return cmd
+}
+
+// needVerb answers a call that names no command of ours: help for a bare one, else what was probably meant.
+func needVerb(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 && !cmd.HasParent() {
+		return cmd.Help()
+	}
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() || c.Name() == "help" {
+			names = append(names, c.Name())
+		}
+	}
+	if len(args) == 0 {
+		return daybook.Invalid("%s what?", cmd.CommandPath()).WithHint("one of: %s", strings.Join(names, " "))
+	}
+	err := daybook.Invalid("unknown command %q for %q", daybook.Clip(args[0], 40), cmd.CommandPath())
+	if near := daybook.Nearest(args[0], names); near != "" {
+		return err.WithHint("did you mean %s %s?", cmd.CommandPath(), near)
+	}
+	return err.WithHint("one of: %s", strings.Join(names, " "))
+}
+
+// flagError says what is wrong with a flag, and which one was probably meant.
+func flagError(cmd *cobra.Command, err error) error {
+	out := &daybook.Error{Code: daybook.CodeInvalid, Message: err.Error(), Hint: fmt.Sprintf("%s --help lists the flags", cmd.CommandPath())}
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		var names []string
+		add := func(f *pflag.Flag) { names = append(names, f.Name) }
+		cmd.Flags().VisitAll(add)
+		cmd.InheritedFlags().VisitAll(add)
+		if near := daybook.Nearest(unknown.GetSpecifiedName(), names); near != "" && len(unknown.GetSpecifiedName()) > 1 {
+			out.Hint = "did you mean --" + near + "?"
+		}
+	}
+	return out
+}
+
+// exactly checks the number of arguments and names them when some are missing.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return daybook.Invalid("%s: %s is missing", cmd.CommandPath(), names[len(args)]).WithHint("%s", cmd.UseLine())
+		case len(args) > len(names):
+			return tooMany(cmd, args[len(names)])
+		}
+		return nil
+	}
+}
+
+// atMost checks the number of arguments.
+func atMost(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > n {
+			return tooMany(cmd, args[n])
+		}
+		return nil
+	}
+}
+
+func tooMany(cmd *cobra.Command, arg string) error {
+	return daybook.Invalid("%s: %q is one argument too many", cmd.CommandPath(), daybook.Clip(arg, 40)).
+		WithHint("%s; a text with spaces is put in quotes", cmd.UseLine())
+}

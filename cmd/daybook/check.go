@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/config"
+)
+
+func newCheck(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "check [FILE]",
+		Short:   textCheck,
+		Long:    textCheckLong,
+		Example: textCheckExample,
+		Args:    atMost(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			path := a.configPath()
+			if len(args) == 1 {
+				if a.flags.config != "" && a.flags.config != args[0] {
+					return daybook.Invalid("two files are named: %s and %s", a.flags.config, args[0]).WithHint("name one")
+				}
+				path = args[0]
+			}
+			return a.check(path, a.Now())
+		},
+	}
+}
+
+// checkJSON is the answer of check --json.
+type checkJSON struct {
+	Schema   string         `json:"schema"`
+	File     string         `json:"file"`
+	OK       bool           `json:"ok"`
+	Faults   []config.Fault `json:"faults"`
+	Warnings []config.Fault `json:"warnings"`
+	Jobs     []jobJSON      `json:"jobs"`
+}
+
+type jobJSON struct {
+	Job      string     `json:"job"`
+	Priority string     `json:"priority"`
+	Owner    string     `json:"owner"`
+	Schedule string     `json:"schedule,omitempty"`
+	Timezone string     `json:"timezone"`
+	Window   string     `json:"window"`
+	Effects  string     `json:"effects"`
+	Paused   bool       `json:"paused,omitempty"`
+	Line     int        `json:"line"`
+	Next     []nextJSON `json:"next"`
+}
+
+// nextJSON is a fire to come. Skipped ones have the reason in skip and are not run.
+type nextJSON struct {
+	fireJSON
+	Key  string `json:"key"`
+	Skip string `json:"skip,omitempty"`
+}
+
+// check reads the file and shows what it means: the next fires of each job and the keys they answer for.
+func (a *app) check(path string, now time.Time) error {
+	f, err := config.Load(path)
+	var faults config.Errors
+	if err != nil && !(errors.As(err, &faults) && a.flags.json) {
+		return err
+	}
+	if a.flags.json {
+		out := checkJSON{Schema: "daybook/check.v1", File: path, OK: err == nil, Faults: faults, Warnings: []config.Fault{}, Jobs: []jobJSON{}}
+		if err != nil {
+			if e := a.printJSON(out); e != nil {
+				return e
+			}
+			return &coded{code: 2, err: err, silent: true}
+		}
+		out.Faults = []config.Fault{}
+		out.Warnings = append(out.Warnings, warnings(f, now)...)
+		for i := range f.Jobs {
+			out.Jobs = append(out.Jobs, newJobJSON(&f.Jobs[i], now))
+		}
+		return a.printJSON(out)
+	}
+	w := bufio.NewWriter(a.Stdout)
+	for i := range f.Jobs {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		a.printJob(w, &f.Jobs[i], now)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	all := warnings(f, now)
+	for i, fault := range all {
+		if i == 0 {
+			a.say("")
+		}
+		a.say("warning: %s", fault)
+	}
+	found := "no faults"
+	if len(all) > 0 {
+		found += ", " + plural(len(all), "warning")
+	}
+	a.say("\n%s: %s, %s", path, plural(len(f.Jobs), "job"), found)
+	return nil
+}
+
+// horizonNotice is how long before the end of a business calendar's data it is told.
+const horizonNotice = 60 * 24 * time.Hour
+
+// warnings returns those of the file and those that depend on the day.
+func warnings(f *config.File, now time.Time) []config.Fault {
+	all := append([]config.Fault(nil), f.Warnings...)
+	for i := range f.Jobs {
+		j := &f.Jobs[i]
+		if j.Days == nil {
+			continue
+		}
+		if _, last := j.Days.Horizon(); last < now.Add(horizonNotice).UTC().Format(time.DateOnly) {
+			all = append(all, config.Fault{File: f.Path, Line: j.Line, Column: j.Column,
+				Message: fmt.Sprintf("job %s: calendar %s: data ends %s; after it only weekends are days off", j.Name, j.Days.Name(), last),
+				Hint:    "add the days off of the years to come, or use a newer Daybook"})
+		}
+	}
+	return all
+}
+
+// next returns fires after now up to the third that is run, with the skipped ones between them, ten at most.
+func next(j *config.Job, now time.Time) []daybook.Fire {
+	var out []daybook.Fire
+	run := 0
+	for f := range j.Schedule.Between(now, now.AddDate(9, 0, 0)) { // no search of a schedule is longer
+		out = append(out, f)
+		if f.Skip == "" {
+			run++
+		}
+		if run == 3 || len(out) == 10 {
+			break
+		}
+	}
+	return out
+}
+
+func key(j *config.Job, f daybook.Fire) string {
+	return string(daybook.KeyParts{Job: j.Name, Window: f.Window.Label, N: 1}.Key())
+}
+
+func newJobJSON(j *config.Job, now time.Time) jobJSON {
+	out := jobJSON{Job: j.Name, Priority: string(j.Priority), Owner: j.Owner, Schedule: j.Job.Schedule, Timezone: j.Timezone,
+		Window: string(j.Window), Effects: string(j.Effects), Paused: j.Paused, Line: j.Line, Next: []nextJSON{}}
+	for _, f := range next(j, now) {
+		out.Next = append(out.Next, nextJSON{newFireJSON(f, j.Schedule.Location()), key(j, f), string(f.Skip)})
+	}
+	return out
+}
+
+// printJob writes what a job means in words, and its next fires beside their keys.
+func (a *app) printJob(w *bufio.Writer, j *config.Job, now time.Time) {
+	state := ""
+	if j.Paused {
+		state = "  paused"
+	}
+	fmt.Fprintf(w, "%s  %s  %s%s\n", j.Name, j.Priority, j.Owner, state)
+	fmt.Fprintf(w, "  %s; window %s\n", j.Schedule.Describe(), j.Window)
+	if a.flags.verbose {
+		fmt.Fprintf(w, "  %s\n", policies(j))
+	}
+	loc := a.displayZone(j.Schedule.Location())
+	for _, f := range next(j, now) {
+		note := string(f.Note)
+		if f.Skip != "" {
+			note = "skipped: " + string(f.Skip)
+		}
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %s  →  %s  %s", f.At.In(loc).Format("Mon 2006-01-02 15:04:05 -07:00"), key(j, f), note), " "))
+	}
+}
+
+// policies says in one line what happens when something goes wrong.
+func policies(j *config.Job) string {
+	ladder := make([]string, len(j.Retry.Backoff))
+	for i, d := range j.Retry.Backoff {
+		ladder[i] = config.Duration(d).String()
+	}
+	if len(ladder) == 0 {
+		ladder = []string{"none"}
+	}
+	timeout := "none"
+	if j.Timeout > 0 {
+		timeout = config.Duration(j.Timeout).String()
+	}
+	return fmt.Sprintf("effects %s, missed %s within %s, overlap %s, retries after %s, timeout %s, late after %s", j.Effects, j.Missed,
+		config.Duration(j.CatchupWindow), j.Overlap, strings.Join(ladder, " "), timeout, config.Duration(j.Expect.Grace))
+}

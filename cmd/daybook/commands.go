@@ -1,0 +1,12 @@
+package main
+
+import "github.com/spf13/cobra"
+
+// commands lists every command, in the order of the documentation. A new one is a file with a constructor, and a line
+// here.
+var commands = []func(*app) *cobra.Command{
+	newInit,
+	newCheck,
+	newSchedule,
+	newVersion,
+}
