@@ -94,8 +94,9 @@ func allPids() ([]int, error) {
 	return pids, nil
 }
 
-// holders returns the processes that have the file open, with their groups: whoever holds the lock file of an attempt
-// was started by it. Processes of other users are not seen, save by root.
+// holders returns the processes, with their groups, that have the lock of an attempt, and not merely its file open: they
+// were started by it. Whoever asks whether it is alive, this process or another Daybook, has the file open, too.
+// Processes of other users are not seen, save by root.
 func holders(path string) map[int]int {
 	want, err := os.Stat(path)
 	if err != nil {
@@ -118,18 +119,35 @@ func holders(path string) map[int]int {
 }
 
 func holds(pid int, path string, want os.FileInfo) bool {
-	dir := "/proc/" + strconv.Itoa(pid) + "/fd"
-	entries, err := os.ReadDir(dir)
+	dir := "/proc/" + strconv.Itoa(pid) + "/"
+	entries, err := os.ReadDir(dir + "fd")
 	if err != nil {
 		return false
 	}
 	for _, e := range entries {
-		fd := filepath.Join(dir, e.Name())
+		fd := dir + "fd/" + e.Name()
 		// The name first: to stat every open file might wait for a file server that is away.
 		if target, err := os.Readlink(fd); err != nil || filepath.Base(target) != filepath.Base(path) {
 			continue
 		}
-		if info, err := os.Stat(fd); err == nil && os.SameFile(info, want) {
+		if info, err := os.Stat(fd); err == nil && os.SameFile(info, want) && locked(dir+"fdinfo/"+e.Name()) {
+			return true
+		}
+	}
+	return false
+}
+
+// locked reports whether an open file has an exclusive flock. The kernel shows it with every copy of the descriptor
+// that took it, as in
+//
+//	lock:	1: FLOCK  ADVISORY  WRITE 4711 fe:01:1835 0 EOF
+func locked(fdinfo string) bool {
+	b, err := os.ReadFile(fdinfo)
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(b)) {
+		if strings.HasPrefix(line, "lock:") && strings.Contains(line, " FLOCK ") && strings.Contains(line, " WRITE ") {
 			return true
 		}
 	}

@@ -27,10 +27,18 @@ type meta struct {
 	Key     daybook.Key `json:"key"`
 	Fence   int64       `json:"fence"`
 	Attempt int         `json:"attempt"`
+	By      int         `json:"by"`                 // the pid of the Daybook that starts it, and
+	BySince uint64      `json:"by_since,omitempty"` // when that one started
 	Pid     int         `json:"pid,omitempty"`
 	Pgid    int         `json:"pgid,omitempty"`
 	Start   uint64      `json:"start,omitempty"` // ticks since boot
 	Boot    string      `json:"boot_id,omitempty"`
+}
+
+// starterAway reports whether the Daybook that started the attempt is this one, or is no more. As long as it is another
+// that lives, it may be about to start something, and hold the lock itself.
+func (m meta) starterAway() bool {
+	return m.By == os.Getpid() || !sameProcess(m.By, m.BySince, m.Boot)
 }
 
 // place is the directory of one attempt, with its lock held.
@@ -83,7 +91,7 @@ func (p *place) furnish(o daybook.Order, as identity) error {
 	if err := os.Remove(p.path(resultFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return unavailable(err, "remove an old result")
 	}
-	if err := p.writeMeta(meta{Key: o.Run.Key, Fence: o.Fence, Attempt: o.Attempt}); err != nil {
+	if err := p.writeMeta(metaOf(o)); err != nil {
 		return unavailable(err, "write down the attempt")
 	}
 	if len(o.Run.Input) > 0 {
@@ -118,7 +126,15 @@ func (p *place) lend(o daybook.Order, c *syscall.Credential) error {
 func (p *place) started(o daybook.Order, c *process) {
 	p.unhold()
 	// Without this line the attempt is still found alive by its lock, so a full disk is no reason to end it.
-	_ = p.writeMeta(meta{Key: o.Run.Key, Fence: o.Fence, Attempt: o.Attempt, Pid: c.pgid, Pgid: c.pgid, Start: c.begun, Boot: c.boot})
+	m := metaOf(o)
+	m.Pid, m.Pgid, m.Start = c.pgid, c.pgid, c.begun
+	_ = p.writeMeta(m)
+}
+
+func metaOf(o daybook.Order) meta {
+	m := meta{Key: o.Run.Key, Fence: o.Fence, Attempt: o.Attempt, By: os.Getpid()}
+	m.BySince, m.Boot = processIdentity(m.By)
+	return m
 }
 
 // unhold closes our copy of the lock, and waits until no process that is just being started by somebody else has one,
@@ -265,22 +281,26 @@ func (e *Exec) waitFor(ctx context.Context, dir string, limit time.Duration) err
 
 // signalSurvivors sends a signal to what was started in dir.
 func signalSurvivors(dir string, sig syscall.Signal) error {
+	// Nothing is started here meanwhile: between fork and exec a new process has a copy of all that we have open, and
+	// would be taken for a child of the attempt.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	m, _ := readMeta(dir)
-	leads := sameProcess(m.Pid, m.Start, m.Boot)
-	held := holders(filepath.Join(dir, lockFile))
-	group := leads
-	for pid, pgid := range held {
+	group := sameProcess(m.Pid, m.Start, m.Boot)
+	found := group
+	for pid, pgid := range holders(filepath.Join(dir, lockFile)) {
 		if pgid == m.Pgid && m.Pgid > 0 {
-			group = true
-		} else {
-			_ = syscall.Kill(pid, sig) // it left the group, but took the lock with it
+			group, found = true, true
+		} else if m.starterAway() { // it left the group, but took the lock with it
+			_ = syscall.Kill(pid, sig)
+			found = true
 		}
 	}
 	if group {
 		_ = syscall.Kill(-m.Pgid, sig)
 		_ = syscall.Kill(-m.Pgid, syscall.SIGCONT)
 	}
-	if group || len(held) > 0 {
+	if found {
 		return nil
 	}
 	if alive, _ := (&Exec{}).Alive(dir); !alive { // it ended while we looked

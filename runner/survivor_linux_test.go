@@ -158,6 +158,65 @@ func TestEndTouchesNobodyElse(t *testing.T) {
 	}
 }
 
+// Another Daybook asks at the same moment whether the work is alive: it has the lock file open, and must live.
+func TestEndSparesThoseWhoAsk(t *testing.T) {
+	t.Parallel()
+	o := order(t, `touch ready; sleep 60`)
+	crash(t, o)
+	asker := exec.Command("sh", "-c", `exec 9< "$1"; echo; exec sleep 60`, "sh", filepath.Join(o.Dir, lockFile))
+	out, err := asker.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := asker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = asker.Process.Kill(); _ = asker.Wait() }()
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	start, boot := processIdentity(asker.Process.Pid)
+	if err := quick().End(t.Context(), o.Dir); err != nil {
+		t.Fatal(err)
+	}
+	wantGroupGone(t, o)
+	if !sameProcess(asker.Process.Pid, start, boot) {
+		t.Error("whoever had the file open was ended, too")
+	}
+}
+
+// Commands are started all the time while others are ended: none of them may be hit.
+func TestEndHitsNothingThatIsBeingStarted(t *testing.T) {
+	t.Parallel()
+	o := order(t, `trap '' TERM; touch ready; sleep 60`)
+	crash(t, o)
+	ctx, cancel := context.WithCancel(t.Context())
+	hit := make(chan daybook.Outcome, 1)
+	go func() {
+		defer close(hit)
+		bystander := order(t, "exit 75")
+		bystander.Dir = ""
+		for ctx.Err() == nil {
+			if out := (&Exec{}).Run(t.Context(), bystander); out.Result != daybook.ResultNotDone {
+				hit <- out
+				return
+			}
+		}
+	}()
+	for range 50 {
+		if err := signalSurvivors(o.Dir, syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		if alive, _ := quick().Alive(o.Dir); !alive {
+			t.Error("it should be alive: it ignores TERM")
+		}
+	}
+	cancel()
+	if out, ok := <-hit; ok {
+		t.Errorf("a bystander was hit: %+v", out)
+	}
+}
+
 func TestEndStopsWaitingWithItsContext(t *testing.T) {
 	t.Parallel()
 	o := order(t, `trap '' TERM; touch ready; sleep 60`)
@@ -231,7 +290,7 @@ func TestLockIsNotInheritedByOthers(t *testing.T) {
 		eventually(t, "the process to be written down", func() bool { m, _ := readMeta(o.Dir); return m.Pid > 0 })
 	}
 	for i, o := range orders {
-		eventually(t, "Daybook to give the lock away", func() bool { return len(holders(filepath.Join(o.Dir, lockFile))) == 1 })
+		eventually(t, "one holder of the lock", func() bool { return len(holders(filepath.Join(o.Dir, lockFile))) == 1 }) // touch may be ending
 		m, _ := readMeta(o.Dir)
 		if held := holders(filepath.Join(o.Dir, lockFile)); held[m.Pid] == 0 {
 			t.Errorf("lock %d is held by %v, not by %d", i, held, m.Pid)
