@@ -69,8 +69,8 @@ func periodLabel(kind daybook.WindowKind, from date) string {
 }
 
 // parsePeriod reads the label of a period and returns its first date.
-func parsePeriod(kind daybook.WindowKind, label string) (date, error) {
-	bad := func(why string) error {
+func parsePeriod(kind daybook.WindowKind, label string) (date, *daybook.Error) {
+	bad := func(why string) *daybook.Error {
 		return daybook.Invalid("window %q: %s", daybook.Clip(label, 60), why).WithHint("%s", labelHint(kind))
 	}
 	if len(label) < 4 {
@@ -131,9 +131,8 @@ func parsePeriod(kind daybook.WindowKind, label string) (date, error) {
 
 // labelHint tells the right form of a label, with an example.
 func labelHint(kind daybook.WindowKind) string {
-	k, before := base(kind)
 	s := ""
-	switch k {
+	switch kind {
 	case daybook.Day:
 		s = "a day is written 2026-10-26"
 	case daybook.Week:
@@ -148,9 +147,6 @@ func labelHint(kind daybook.WindowKind) string {
 		s = "a fire is written as its local time 2026-03-08T02:00, or for intervals as its UTC instant 2026-10-25T01:00Z"
 	case daybook.PerEvent:
 		s = "an event is written as its id: letters, digits and ._@+=-, anything else percent-encoded"
-	}
-	if before > 0 {
-		s += "; the label names the period itself, not the day it is run on"
 	}
 	return s
 }
@@ -230,9 +226,12 @@ func (s *Schedule) WindowOf(label string) (daybook.Window, error) {
 	case daybook.PerFire:
 		return s.fireWindow(label)
 	}
-	kind, _ := base(s.kind)
+	kind, before := base(s.kind)
 	from, err := parsePeriod(kind, label)
 	if err != nil {
+		if before > 0 {
+			err.Hint += "; the label names the period itself, not the day it is run on"
+		}
 		return daybook.Window{}, err
 	}
 	_, to := period(kind, from, 0)
@@ -324,7 +323,7 @@ func (s *Schedule) OfDate(text string) (daybook.Window, error) {
 // the one before. For PerFire it is the local minute; for PerEvent it is empty. It does not look at the schedule: what a
 // button means is the window of Prev(now).
 func (s *Schedule) Current(now time.Time) daybook.Window {
-	t := now.Unix()
+	t := min(max(now.Unix(), firstInstant), lastInstant)
 	offset := int64(s.zone.offset(t))
 	d := dateOfLocal(t + offset)
 	switch s.kind {

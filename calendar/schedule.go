@@ -223,7 +223,7 @@ func (s *Schedule) Prev(before time.Time) (daybook.Fire, bool) {
 }
 
 func (s *Schedule) prev(before int64) (tick, bool) {
-	if len(s.lines) == 0 {
+	if len(s.lines) == 0 || before < firstInstant || before > lastInstant {
 		return tick{}, false
 	}
 	best := int64(math.MaxInt64)

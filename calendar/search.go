@@ -60,6 +60,9 @@ const (
 	// slack is how many dates around an instant may hold nominal times of fires near it, when nothing is moved: a gap
 	// or a repeat may cross midnight or a whole date.
 	slack = 3
+	// Beyond the years 0 to 9999 there are no fires: labels have four digits, and the arithmetic must not overflow.
+	firstInstant = -62167219200
+	lastInstant  = 253402300799
 )
 
 // cursor walks the fires of a schedule in order. Wall-clock lines are searched together, so that equal nominal times of
@@ -74,6 +77,10 @@ type cursor struct {
 
 func (s *Schedule) cursor(pos tick) cursor {
 	c := cursor{s: s, pos: pos, wallDone: len(s.walls) == 0}
+	if pos.at < firstInstant || pos.at > lastInstant {
+		c.wallDone = true
+		return c
+	}
 	for _, l := range s.intervals {
 		c.interval = append(c.interval, s.intervalTick(l, pos))
 	}
@@ -95,7 +102,7 @@ func (c *cursor) next() (tick, bool) {
 			best, found = t, true
 		}
 	}
-	if !found {
+	if !found || best.at > lastInstant {
 		return tick{}, false
 	}
 	c.pos = best
