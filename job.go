@@ -199,7 +199,7 @@ func (j Job) WithDefaults(distance time.Duration) Job {
 	}
 	set(&j.CatchupWindow, max(DefaultCatchup, distance))
 	set(&j.CatchupGap, DefaultGap)
-	if j.Work == Long {
+	if j.Work == Long && (j.Priority != P0 || j.Effects != Once) { // which leaves no window out
 		set(&j.Overlap, OverlapSkip)
 	}
 	set(&j.Overlap, OverlapWait)
@@ -267,7 +267,10 @@ func (j *Job) Check() []Fault {
 		bad("window", Invalid("job %s has effects: once and does not say its window", j.Name).
 			WithHint("set window, such as window: day: it is the meaning of the key, which must not change with the schedule"))
 	}
-	if j.Priority == P0 && j.Effects == Once && j.Missed != "" && j.Missed != CatchUp {
+	event := j.Work == Event || j.Window == PerEvent
+	if j.Missed == NeverMissed && !event {
+		bad("missed", Invalid("job %s: missed: never is for events", j.Name).WithHint("use catch_up, coalesce or skip"))
+	} else if j.Priority == P0 && j.Effects == Once && j.Missed != "" && j.Missed != CatchUp && j.Missed != NeverMissed {
 		bad("missed", Invalid("job %s is P0 with effects: once, and missed: %s would leave a window out", j.Name, j.Missed).
 			WithHint("use missed: catch_up: every window of such a job is run"))
 	}
@@ -275,7 +278,7 @@ func (j *Job) Check() []Fault {
 		bad("overlap", Invalid("job %s is P0 with effects: once, and overlap: skip would leave a window out", j.Name).
 			WithHint("use overlap: wait: every window of such a job is run"))
 	}
-	if j.Work == Event && j.Schedule != "" {
+	if event && j.Schedule != "" {
 		bad("schedule", Invalid("job %s has work: event and a schedule", j.Name).WithHint("remove one: an event job is started by its events"))
 	}
 	if j.Work == Long && j.Effects == Once && !j.Steps {
@@ -300,12 +303,17 @@ func (j *Job) Check() []Fault {
 			bad("retry.backoff", Invalid("job %s: a delay of %s is outside 0 to %s", j.Name, d, MaxDelay))
 		}
 	}
-	if !(j.Retry.Jitter <= 1) { // also NaN
+	if !(j.Retry.Jitter <= 1 && j.Retry.Jitter >= -math.MaxFloat64) { // also NaN
 		bad("retry.jitter", Invalid("job %s: jitter is at most 100%%", j.Name))
 	}
 	for _, code := range j.Retry.PermanentExit {
 		if code < 1 || code > 255 {
 			bad("retry.permanent_exit", Invalid("job %s: exit code %d is outside 1 to 255", j.Name, code))
+		}
+	}
+	for _, status := range j.Retry.PermanentStatus {
+		if status < 300 || status > 599 {
+			bad("retry.permanent_status", Invalid("job %s: status %d is outside 300 to 599", j.Name, status))
 		}
 	}
 	for _, d := range []struct {

@@ -240,7 +240,10 @@ func Clip(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	const dots = "…"
+	dots := "…"
+	if n < len(dots) {
+		dots = ""
+	}
 	cut := max(n-len(dots), 0)
 	for cut > 0 && s[cut]&0xC0 == 0x80 {
 		cut--

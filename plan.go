@@ -129,7 +129,8 @@ func (d *planning) known() []PlannedWindow {
 			fresh = append(fresh, w)
 			continue
 		}
-		d.triggers(w, Decide(Ask{Source: d.source(w)}, s).Outcome)
+		known := Decide(Ask{Source: d.source(w)}, s).Outcome
+		d.triggers(w, known, known)
 	}
 	return fresh
 }
@@ -260,15 +261,15 @@ func (d *planning) run(w PlannedWindow) *Run {
 
 func (d *planning) add(r *Run, w PlannedWindow, first TriggerOutcome) {
 	d.rows.Runs = append(d.rows.Runs, r)
-	d.triggers(w, first)
+	d.triggers(w, first, Decide(Ask{Source: d.source(w)}, Standing{Exists: true, State: r.State}).Outcome)
 }
 
-// triggers records the fires of a window: the first is answered as told, later ones meet what it made.
-func (d *planning) triggers(w PlannedWindow, first TriggerOutcome) {
+// triggers records the fires of a window: the first is answered as told, later ones by Decide from what stands then.
+func (d *planning) triggers(w PlannedWindow, first, then TriggerOutcome) {
 	for i, fire := range w.Fires {
 		outcome := first
-		if i > 0 && first == Started {
-			outcome = Joined
+		if i > 0 {
+			outcome = then
 		}
 		d.rows.Triggers = append(d.rows.Triggers, &Trigger{Key: d.key(w), Job: d.plan.Job.Name, Source: d.source(w),
 			Outcome: outcome, Fire: fire, At: d.now})

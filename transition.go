@@ -57,6 +57,7 @@ var Arrows = []Arrow{
 	{Retryable, OnLateReport, Done},
 	{Retryable, OnLateReport, Retryable},
 	{Retryable, OnLateReport, Dead},
+	{Retryable, OnLateReport, Cancelled}, // a person asked for the end, and nothing had happened
 	{Dead, OnLateReport, Done},
 	{Dead, OnLateReport, Retryable},
 	{Dead, OnLateReport, Dead},
@@ -69,6 +70,8 @@ var Arrows = []Arrow{
 	{Cancelled, OnReopen, Scheduled},
 	{Scheduled, OnCancel, Cancelled},
 	{Retryable, OnCancel, Cancelled},
+	{Scheduled, OnCancel, Done}, // a further attempt of a done run, given up
+	{Retryable, OnCancel, Done},
 	{Done, OnAgain, Scheduled},
 	{Skipped, OnRunSkipped, Scheduled},
 	{Scheduled, OnCover, Coalesced},
@@ -83,7 +86,8 @@ type Transition struct {
 	From  State
 	Fence int64
 	Claim string
-	// Asking is compared too, when not empty: the answer to a question counts only while the one who asked holds it.
+	// Asking is compared too: the answer to a question counts only while the one who asked holds it, and what comes
+	// before the answer makes it stale.
 	Asking string
 
 	To       State
@@ -180,15 +184,14 @@ func (r *Run) Next(o Outcome, p Policy, now time.Time) Transition {
 	t.Attempt, t.Error, t.Began = r.attempt(o, now), o.Error, r.BegunAt
 	begun := r.Effect != nil && r.Effect.State == EffectBegun
 	switch {
-	case o.Result == ResultInterrupted:
+	case o.Result == ResultInterrupted && r.CancelledBy == "":
 		return r.handBack(t)
 	case o.Result == ResultDone:
 		return r.done(t, o, "", now)
 	case r.OneEffect() && begun:
 		return r.notDoneOnce(t, o, p, now)
 	case r.Again:
-		t.To, t.Keep = Done, true
-		return t
+		return t.keep()
 	case r.CancelledBy != "" && r.unsettled():
 		return r.dead(t, LetterUnknown, "cancelled by "+r.CancelledBy+" while its outcome is unknown", now)
 	case r.CancelledBy != "":
@@ -198,11 +201,11 @@ func (r *Run) Next(o Outcome, p Policy, now time.Time) Transition {
 		return r.lost(t, o, now)
 	case o.Result == ResultPermanent:
 		return r.dead(t, LetterFailed, o.Error, now)
-	case o.Result == ResultBusy && now.Sub(r.NotBefore) < MaxRetryAfter:
-		t.To, t.Reason, t.Due = Retryable, ReasonRetry, now.Add(busyDelay(o))
+	case o.Result == ResultBusy && now.Sub(later(r.NotBefore, r.CreatedAt)) < MaxRetryAfter:
+		t.To, t.Reason, t.Due, t.Losses = Retryable, ReasonRetry, now.Add(busyDelay(o)), 0
 		return t
 	case o.Interrupted:
-		t.To, t.Reason, t.Due = Retryable, ReasonInterrupted, now
+		t.To, t.Reason, t.Due, t.Losses = Retryable, ReasonInterrupted, now, 0
 		return t
 	}
 	return r.ladder(t, p, o, now)
@@ -230,7 +233,7 @@ func (r *Run) notDoneOnce(t Transition, o Outcome, p Policy, now time.Time) Tran
 	e := *r.Effect
 	e.EndedAt = now
 	t.Effect = &e
-	notDone := o.Result == ResultNotDone || o.Result == ResultPermanent
+	notDone := o.Result == ResultNotDone || o.Result == ResultPermanent || o.Result == ResultInterrupted
 	if notDone && !e.Open {
 		e.State = EffectNotDone
 		if o.Result == ResultPermanent {
@@ -249,7 +252,7 @@ func (r *Run) notDoneOnce(t Transition, o Outcome, p Policy, now time.Time) Tran
 		return r.ladder(t, p, o, now)
 	}
 	e.State = EffectUnknown
-	if o.Result == ResultBusy && p.remembersAt(&e, now.Add(busyDelay(o))) && now.Sub(e.FirstAt) < MaxRetryAfter {
+	if o.Result == ResultBusy && r.CancelledBy == "" && p.remembersAt(&e, now.Add(busyDelay(o))) && now.Sub(e.FirstAt) < MaxRetryAfter {
 		t.To, t.Reason, t.Due = Retryable, ReasonRetry, now.Add(busyDelay(o))
 		return t
 	}
@@ -263,7 +266,6 @@ func (r *Run) notDoneOnce(t Transition, o Outcome, p Policy, now time.Time) Tran
 // every wire key used, newest first.
 func (r *Run) Settle(found []Finding, p Policy, askedAt, now time.Time) Transition {
 	t := r.move(OnProbe, now)
-	t.Asking = r.Asking
 	e := *r.Effect
 	t.Effect = &e
 	var yes []Finding
@@ -286,6 +288,11 @@ func (r *Run) Settle(found []Finding, p Policy, askedAt, now time.Time) Transiti
 			t.Alerts = append(t.Alerts, NewAlert(AlertDoneTwice, r.Key, r.Job, r.Priority,
 				"the far side has it under "+yes[1].WireKey+" and under "+yes[0].WireKey, "", now))
 		}
+		for g := 1; g < e.Generation; g++ {
+			if r.Key.WireKey(e.Step, g) == yes[0].WireKey {
+				e.Generation = g // an undo must name the wire key that the far side knows
+			}
+		}
 		return r.done(t, Outcome{Data: yes[0].Data}, "probe", now)
 	case len(found) == 0 || cannotTell != "":
 		if cannotTell == "" {
@@ -297,9 +304,12 @@ func (r *Run) Settle(found []Finding, p Policy, askedAt, now time.Time) Transiti
 		return t
 	}
 	e.renew(EffectNotDone, "probe")
+	if t.Close = r.closing(LetterSettled, "probe", "", now); t.Close != nil { // then the try was counted already
+		t.Failures = max(t.Failures-1, 0)
+	}
 	if r.CancelledBy != "" {
 		t.To = Cancelled
-		return r.goesOn(t, now)
+		return t
 	}
 	return r.ladder(t, p, Outcome{Error: "the far side says that it did not happen"}, now)
 }
@@ -321,6 +331,11 @@ func (r *Run) Late(o Outcome, p Policy, now time.Time) (Transition, bool) {
 	t := r.move(OnLateReport, now)
 	t.Attempt = &Attempt{Key: r.Key, Fence: r.Fence, LateResult: o.Result, LateError: o.Error, LateAt: now, LateTaken: true}
 	if o.Result == ResultDone {
+		if e := r.Effect; e != nil && e.Generation > 1 && e.FirstAt.IsZero() { // a no was believed meanwhile: this try had the wire key before
+			was := *e
+			was.Generation--
+			t.Effect = &was
+		}
 		return r.done(t, o, "late report", now), true
 	}
 	if r.Effect == nil || r.Effect.State != EffectUnknown || r.Effect.Fence != r.Fence {
@@ -333,11 +348,20 @@ func (r *Run) Late(o Outcome, p Policy, now time.Time) (Transition, bool) {
 		return Transition{}, false
 	}
 	t.Close = r.closing(LetterSettled, "late report", "", now)
+	e.State = EffectNotDone
 	if o.Result == ResultPermanent {
 		e.State = EffectRefused
+	}
+	switch {
+	case r.CancelledBy != "":
+		t.To = Cancelled
+		return t, true
+	case o.Result == ResultPermanent:
 		return r.dead(t, LetterFailed, o.Error, now), true
 	}
-	e.State = EffectNotDone
+	if r.Reason != ReasonSettling { // then the try was counted when it went to the ladder or to a person
+		t.Failures = max(t.Failures-1, 0)
+	}
 	return r.ladder(t, p, o, now), true
 }
 
@@ -389,12 +413,19 @@ func (r *Run) Replay(who, note string, now time.Time) (Transition, error) {
 	t.Activity = r.act(who, "replay", note, now)
 	t.Close = r.closing(LetterReplayed, who, note, now)
 	t.To, t.Reason, t.Due, t.Failures, t.Losses = Retryable, ReasonReplayed, now, 0, 0
-	if r.Effect != nil && r.Effect.State == EffectRefused {
-		e := *r.Effect
-		e.renew(EffectNotDone, e.SettledBy)
-		t.Effect = &e
-	}
+	t.Effect = r.afterRefusal()
 	return t, nil
+}
+
+// afterRefusal gives an effect that was refused for good its next wire key: under the old one the far side would answer
+// with the saved refusal.
+func (r *Run) afterRefusal() *Effect {
+	if r.Effect == nil || r.Effect.State != EffectRefused {
+		return nil
+	}
+	e := *r.Effect
+	e.renew(EffectNotDone, e.SettledBy)
+	return &e
 }
 
 // Dismiss closes an open letter with a reason. An unknown outcome cannot be dismissed.
@@ -427,7 +458,7 @@ func (r *Run) Cancel(who, note string, now time.Time) (Transition, error) {
 	t.Activity = r.act(who, "cancel", note, now)
 	t.To = Cancelled
 	if r.Again {
-		t.To, t.Keep = Done, true
+		t = t.keep()
 	}
 	return t, nil
 }
@@ -439,6 +470,7 @@ func (r *Run) Reopen(who, note string, now time.Time) (Transition, error) {
 		t := r.move(OnReopen, now)
 		t.Activity = r.act(who, "reopen", note, now)
 		t.To, t.Reason, t.Due, t.Failures, t.Losses = Scheduled, ReasonReopened, now, 0, 0
+		t.Effect = r.afterRefusal()
 		return t, nil
 	case r.State == Dead && r.Letter != nil && r.Letter.State == LetterDismissed:
 		t := r.move(OnReopen, now)
@@ -463,15 +495,32 @@ func (r *Run) RunSkipped(now time.Time) Transition {
 }
 
 func (r *Run) move(on Move, now time.Time) Transition {
-	return Transition{Key: r.Key, On: on, From: r.State, Fence: r.Fence, Claim: r.Claim,
+	return Transition{Key: r.Key, On: on, From: r.State, Fence: r.Fence, Claim: r.Claim, Asking: r.Asking,
 		Failures: r.Failures, Losses: r.Losses, Again: r.Again, At: now}
+}
+
+// keep ends a further attempt: the run is done as it was, with the result it had.
+func (t Transition) keep() Transition {
+	t.To, t.Keep, t.Again = Done, true, false
+	return t
 }
 
 func (r *Run) handBack(t Transition) Transition {
 	t.On, t.Attempt, t.Error = OnHandBack, nil, ""
 	t.To, t.Reason, t.Due = Scheduled, ReasonInterrupted, r.Due
-	if r.Attempts > 0 {
+	if r.Attempts > 1 {
 		t.To = Retryable
+	}
+	if e := r.Effect; e != nil && e.State == EffectBegun { // marked, and then nothing was started
+		back := *e
+		back.State = EffectNotDone
+		if back.Tries--; back.Open {
+			back.State, back.EndedAt = EffectUnknown, t.At // the end of the try before is not known any more: this one is later
+		}
+		if back.Tries == 0 {
+			back.FirstAt = time.Time{}
+		}
+		t.Effect = &back
 	}
 	return t
 }
@@ -506,21 +555,12 @@ func (r *Run) lost(t Transition, o Outcome, now time.Time) Transition {
 }
 
 func (r *Run) ladder(t Transition, p Policy, o Outcome, now time.Time) Transition {
-	t.Failures++
-	t.Losses = 0
+	t.Failures, t.Losses = min(t.Failures, len(p.Retry.Backoff))+1, 0
 	d, ok := p.Retry.Delay(r.Key, t.Failures, o.RetryAfter)
 	if !ok {
 		return r.dead(t, LetterFailed, o.Error, now)
 	}
 	t.To, t.Reason, t.Due, t.Error = Retryable, ReasonRetry, now.Add(d), o.Error
-	return r.goesOn(t, now)
-}
-
-// goesOn closes a letter that stood open while its probe was asked again.
-func (r *Run) goesOn(t Transition, now time.Time) Transition {
-	if t.Close == nil {
-		t.Close = r.closing(LetterSettled, "probe", "", now)
-	}
 	return t
 }
 
@@ -533,14 +573,16 @@ func (r *Run) ask(t Transition, now time.Time) Transition {
 // repeatOrPerson follows an open effect that no probe could settle: repeated under the same wire key while the far side
 // remembers it, else a person decides.
 func (r *Run) repeatOrPerson(t Transition, p Policy, o Outcome, now time.Time) Transition {
-	t.Failures++
-	t.Losses = 0
+	if r.Letter != nil && r.Letter.State == LetterOpen { // asked again by a person, who stays in charge; counted before
+		return r.dead(t, LetterUnknown, o.Error, now)
+	}
+	t.Failures, t.Losses = min(t.Failures, len(p.Retry.Backoff))+1, 0
 	d, ok := p.Retry.Delay(r.Key, t.Failures, o.RetryAfter)
 	if !ok || r.CancelledBy != "" || !p.remembersAt(t.Effect, now.Add(d)) {
 		return r.dead(t, LetterUnknown, o.Error, now)
 	}
 	t.To, t.Reason, t.Due, t.Error = Retryable, ReasonRetry, now.Add(d), o.Error
-	return r.goesOn(t, now)
+	return t
 }
 
 // dead opens a letter, or opens the run's open or dismissed one again, with its alert. Whatever led here: while an effect

@@ -4,8 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 )
 
 // Source says by which door a trigger came.
@@ -148,8 +150,22 @@ const (
 )
 
 // Decide is the table of triggers against states: what asking again does. It is pure; the store calls it inside the
-// transaction that records the trigger and carries out the act.
+// transaction that records the trigger and carries out the act. `daybook once` has exit codes of its own: joined means
+// that the key is run elsewhere, unless it is due and once runs it itself.
 func Decide(a Ask, s Standing) Reply {
+	r := decide(a, s)
+	if a.Source == SourceOnce {
+		switch r.Outcome {
+		case Joined:
+			r.Exit = ExitElsewhere
+		case Refused:
+			r.Exit = ExitDaybook
+		}
+	}
+	return r
+}
+
+func decide(a Ask, s Standing) Reply {
 	byClock := a.Source == SourceSchedule || a.Source == SourceCatchup || a.Source == SourceBackfill
 	replay := a.Source == SourceReplay
 	started := func(act Act, because string) Reply { return Reply{Started, act, ExitOK, 201, because} }
@@ -174,7 +190,7 @@ func Decide(a Ask, s Standing) Reply {
 		}
 		return started(ActCreate, BecauseNew)
 	}
-	if s.OtherPayload {
+	if s.OtherPayload && !byClock && !replay { // those bring none
 		return Reply{Refused, ActNone, ExitRefused, 422, BecausePayload}
 	}
 	switch s.State {
@@ -186,7 +202,7 @@ func Decide(a Ask, s Standing) Reply {
 		return joined(BecauseRetryable)
 	case Done:
 		switch {
-		case s.Undone && replay:
+		case s.Undone && (replay || a.Again && !byClock):
 			return refused(BecauseFinal)
 		case s.Undone:
 			return Reply{Reused, ActNone, ExitFailed, 200, BecauseFinal}
@@ -204,7 +220,7 @@ func Decide(a Ask, s Standing) Reply {
 			}
 			return Reply{Reused, ActNone, ExitFailed, 200, BecauseDismissed}
 		case LetterCompensated:
-			if replay {
+			if replay || a.Again && !byClock {
 				return refused(BecauseFinal)
 			}
 			return Reply{Reused, ActNone, ExitFailed, 200, BecauseFinal}
@@ -250,6 +266,9 @@ func HashPayload(p json.RawMessage) (string, error) {
 			WithHint("keep the data where it is and pass its id")
 	}
 	canonical, err := canonicalJSON(p)
+	if err == nil && !utf8.Valid(p) { // JSON is UTF-8; a fingerprint that took one broken byte for another would mean nothing
+		err = errors.New("it is not UTF-8")
+	}
 	if err != nil {
 		return "", &Error{Code: CodeInvalid, Message: "the payload is not JSON", Err: err}
 	}
