@@ -75,13 +75,14 @@ type Claimer interface {
 	Begin(ctx context.Context, r *Run, e *Effect, now time.Time) error
 	// Renew extends the leases of what a node holds and returns what it does not hold any more, or was asked to end.
 	Renew(ctx context.Context, held []*Run, lease, now time.Time) ([]Notice, error)
-	// Expired returns running runs, and questions, whose lease is over at now.
-	Expired(ctx context.Context, now time.Time, limit int) ([]*Run, error)
+	// Expired returns running runs, and questions, whose lease is over at now, or ends after `ahead`: a clock that leapt
+	// back leaves such leases.
+	Expired(ctx context.Context, now, ahead time.Time, limit int) ([]*Run, error)
 	// ReleaseAsking gives up questions whose lease is over, so that they are asked again.
 	ReleaseAsking(ctx context.Context, keys []*Run, now time.Time) error
-	// NextDue returns when the next claimable run of a lane is due; zero: none is.
-	NextDue(ctx context.Context, lane Lane, home string) (time.Time, error)
-	// Policies returns the definition that counts for a job, also one that no file defines.
+	// NextDue returns when the next claimable run of each lane is due; a lane without one is missing.
+	NextDue(ctx context.Context, home string) (map[Lane]time.Time, error)
+	// Definition returns the definition that counts for a job, also one that no file defines.
 	Definition(ctx context.Context, job string) (*Job, error)
 	Mover
 }

@@ -66,7 +66,15 @@ func (s *Store) Claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*d
 			return err
 		}
 		for _, k := range keys {
-			claimed = append(claimed, found[daybook.Key(k)])
+			r := found[daybook.Key(k)]
+			claimed = append(claimed, r)
+			if r.Asking == "" {
+				continue
+			}
+			// A letter stands open while the far side is asked again; the answer closes it.
+			if err := s.loadLetter(ctx, t.query, r); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
@@ -79,8 +87,10 @@ func (s *Store) Claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*d
 
 const beginRun = `UPDATE daybook_live SET begun_us = $4 WHERE key = $1 AND state = 'running' AND fence = $2 AND claim = $3`
 
-const upsertEffect = `INSERT INTO daybook_steps (key, step, effect, state, generation, open, first_us, ended_us, tries, fence, settled_by, data)
-VALUES ($1, $2, 1, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+const upsertEffects = `WITH v (key, step, effect, state, generation, open, first_us, ended_us, tries, fence, settled_by, data) AS
+  (/*rows t t b t b b b b b b t t*/)
+INSERT INTO daybook_steps (key, step, effect, state, generation, open, first_us, ended_us, tries, fence, settled_by, data)
+SELECT * FROM v WHERE TRUE
 ON CONFLICT (key, step) DO UPDATE SET state = excluded.state, generation = excluded.generation, open = excluded.open,
   first_us = excluded.first_us, ended_us = excluded.ended_us, tries = excluded.tries, fence = excluded.fence,
   settled_by = excluded.settled_by, data = excluded.data`
@@ -95,7 +105,10 @@ func (s *Store) Begin(ctx context.Context, r *daybook.Run, e *daybook.Effect, no
 		if n == 0 {
 			return &daybook.Error{Code: daybook.CodeStale, Message: string(r.Key) + " is not held any more"}
 		}
-		return t.putEffect(ctx, e)
+		if e == nil {
+			return nil
+		}
+		return t.putEffects(ctx, []*daybook.Effect{e})
 	})
 	if err == nil {
 		r.BegunAt, r.Effect = now, e
@@ -103,13 +116,13 @@ func (s *Store) Begin(ctx context.Context, r *daybook.Run, e *daybook.Effect, no
 	return err
 }
 
-func (t *tx) putEffect(ctx context.Context, e *daybook.Effect) error {
-	if e == nil {
-		return nil
+func (t *tx) putEffects(ctx context.Context, effects []*daybook.Effect) error {
+	rows := make([][]any, len(effects))
+	for i, e := range effects {
+		rows[i] = []any{string(e.Key), e.Step, int64(1), string(e.State), int64(e.Generation), bit(e.Open), us(e.FirstAt), us(e.EndedAt),
+			int64(e.Tries), e.Fence, clean(e.SettledBy, daybook.MaxActorBytes), cleanJSON(e.Data)}
 	}
-	_, err := t.exec(ctx, upsertEffect, string(e.Key), e.Step, string(e.State), int64(e.Generation), bit(e.Open), us(e.FirstAt), us(e.EndedAt),
-		int64(e.Tries), e.Fence, e.SettledBy, string(e.Data))
-	return err
+	return t.bulk(ctx, upsertEffects, rows, nil)
 }
 
 const renewLeases = `WITH v (key, fence, claim, lease_us) AS (/*rows t b t b*/)
@@ -118,7 +131,7 @@ WHERE daybook_live.key /*pick(*/SELECT l.key FROM daybook_live l WHERE l.key IN 
   AND daybook_live.key = v.key AND daybook_live.fence = v.fence AND (daybook_live.state = 'running' AND daybook_live.claim = v.claim OR daybook_live.asking = v.claim)
 RETURNING daybook_live.key, daybook_live.cancelled_by`
 
-const selectHolding = `SELECT key, fence, claim, asking, cancelled_by FROM daybook_live WHERE key /*in $1*/`
+const selectHolding = `SELECT key, state, fence, claim, asking FROM daybook_live WHERE key /*in $1*/`
 
 // Renew implements daybook.Claimer. A row that another transaction has locked is not renewed this time and not lost
 // either: what is lost is looked up.
@@ -178,6 +191,7 @@ func (t *tx) lost(ctx context.Context, held []*daybook.Run, renewed map[daybook.
 		return nil, err
 	}
 	type holding struct {
+		state         daybook.State
 		fence         int64
 		claim, asking string
 	}
@@ -185,8 +199,7 @@ func (t *tx) lost(ctx context.Context, held []*daybook.Run, renewed map[daybook.
 	if err := t.query(ctx, selectHolding, func(rows *sql.Rows) error {
 		var k daybook.Key
 		var h holding
-		var by string
-		err := rows.Scan(&k, &h.fence, &h.claim, &h.asking, &by)
+		err := rows.Scan(&k, &h.state, &h.fence, &h.claim, &h.asking)
 		standing[k] = h
 		return err
 	}, list); err != nil {
@@ -197,24 +210,26 @@ func (t *tx) lost(ctx context.Context, held []*daybook.Run, renewed map[daybook.
 		if renewed[r.Key] {
 			continue
 		}
-		if h, ok := standing[r.Key]; !ok || h.fence != r.Fence || h.claim != r.Claim || h.asking != r.Asking {
+		// Rescue raises no fence: that the run is not running any more tells its holder.
+		h, ok := standing[r.Key]
+		if !ok || h.fence != r.Fence || h.claim != r.Claim || h.asking != r.Asking || r.Asking == "" && h.state != daybook.Running {
 			notices = append(notices, daybook.Notice{Key: r.Key, Lost: true})
 		}
 	}
 	return notices, nil
 }
 
-const selectExpired = `SELECT key FROM daybook_live WHERE lease_us > 0 AND lease_us < $1 ORDER BY lease_us LIMIT $2`
+const selectExpired = `SELECT key FROM daybook_live WHERE lease_us > 0 AND (lease_us < $1 OR lease_us > $2) ORDER BY lease_us LIMIT $3`
 
 // Expired implements daybook.Claimer.
-func (s *Store) Expired(ctx context.Context, now time.Time, limit int) ([]*daybook.Run, error) {
+func (s *Store) Expired(ctx context.Context, now, ahead time.Time, limit int) ([]*daybook.Run, error) {
 	var keys []string
 	if err := s.read(ctx, "find expired leases", selectExpired, func(rows *sql.Rows) error {
 		var k string
 		err := rows.Scan(&k)
 		keys = append(keys, k)
 		return err
-	}, us(now), int64(limit)); err != nil || len(keys) == 0 {
+	}, us(now), us(ahead), int64(limit)); err != nil || len(keys) == 0 {
 		return nil, err
 	}
 	runs := make([]*daybook.Run, 0, len(keys))
@@ -223,20 +238,20 @@ func (s *Store) Expired(ctx context.Context, now time.Time, limit int) ([]*daybo
 		if err != nil {
 			return nil, err
 		}
-		if r != nil && !r.Lease.IsZero() && r.Lease.Before(now) {
+		if r != nil && !r.Lease.IsZero() && (r.Lease.Before(now) || r.Lease.After(ahead)) {
 			runs = append(runs, r)
 		}
 	}
 	return runs, nil
 }
 
-const releaseAsking = `UPDATE daybook_live SET asking = '', lease_us = 0 WHERE key = $1 AND asking = $2`
+const releaseAsking = `UPDATE daybook_live SET asking = '', lease_us = 0 WHERE key = $1 AND asking = $2 AND lease_us < $3`
 
 // ReleaseAsking implements daybook.Claimer.
 func (s *Store) ReleaseAsking(ctx context.Context, runs []*daybook.Run, now time.Time) error {
 	return s.write(ctx, "release questions", func(ctx context.Context, t *tx) error {
 		for _, r := range runs {
-			if _, err := t.exec(ctx, releaseAsking, string(r.Key), r.Asking); err != nil {
+			if _, err := t.exec(ctx, releaseAsking, string(r.Key), r.Asking, us(now)); err != nil {
 				return err
 			}
 		}
@@ -244,17 +259,28 @@ func (s *Store) ReleaseAsking(ctx context.Context, runs []*daybook.Run, now time
 	})
 }
 
-const selectNextDue = `SELECT COALESCE((SELECT due_us FROM daybook_live WHERE lane = $1 AND home = $2 AND priority = 'P0' AND state <> 'running' AND hold = '' AND asking = '' ORDER BY due_us LIMIT 1), 0),
-  COALESCE((SELECT due_us FROM daybook_live WHERE lane = $1 AND home = $2 AND priority = 'P1' AND state <> 'running' AND hold = '' AND asking = '' ORDER BY due_us LIMIT 1), 0)`
+const selectNextDue = `SELECT COALESCE((SELECT due_us FROM daybook_live WHERE lane = 'live' AND home = $1 AND priority = 'P0' AND state <> 'running' AND hold = '' AND asking = '' ORDER BY due_us LIMIT 1), 0),
+  COALESCE((SELECT due_us FROM daybook_live WHERE lane = 'live' AND home = $1 AND priority = 'P1' AND state <> 'running' AND hold = '' AND asking = '' ORDER BY due_us LIMIT 1), 0),
+  COALESCE((SELECT due_us FROM daybook_live WHERE lane = 'backfill' AND home = $1 AND priority = 'P0' AND state <> 'running' AND hold = '' AND asking = '' ORDER BY due_us LIMIT 1), 0),
+  COALESCE((SELECT due_us FROM daybook_live WHERE lane = 'backfill' AND home = $1 AND priority = 'P1' AND state <> 'running' AND hold = '' AND asking = '' ORDER BY due_us LIMIT 1), 0)`
 
 // NextDue implements daybook.Claimer.
-func (s *Store) NextDue(ctx context.Context, lane daybook.Lane, home string) (time.Time, error) {
-	var p0, p1 int64
-	err := s.read(ctx, "find the next due run", selectNextDue, func(rows *sql.Rows) error { return rows.Scan(&p0, &p1) }, string(lane), home)
-	if p0 == 0 || p1 != 0 && p1 < p0 {
-		p0 = p1
+func (s *Store) NextDue(ctx context.Context, home string) (map[daybook.Lane]time.Time, error) {
+	next := make(map[daybook.Lane]time.Time)
+	var live, back [2]int64
+	err := s.read(ctx, "find the next due run", selectNextDue, func(rows *sql.Rows) error {
+		return rows.Scan(&live[0], &live[1], &back[0], &back[1])
+	}, home)
+	for lane, due := range map[daybook.Lane][2]int64{daybook.LaneLive: live, daybook.LaneBackfill: back} {
+		first := due[0]
+		if first == 0 || due[1] != 0 && due[1] < first {
+			first = due[1]
+		}
+		if first != 0 {
+			next[lane] = at(first)
+		}
 	}
-	return at(p0), err
+	return next, err
 }
 
 const selectDefinition = `SELECT definition FROM daybook_jobs WHERE name = $1`

@@ -1,0 +1,239 @@
+package executor
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+// attempt is one try from claim to end, read like a recipe: find the work, wait for nobody, mark it begun, do it.
+func (x *Executor) attempt(ctx context.Context, f *flight) {
+	work, ok := x.o.Work(f.run.Job)
+	if !ok {
+		x.handBack(f, daybook.ReasonNoDefinition, awayPause)
+		return
+	}
+	if x.survived(f.run, work) {
+		x.handBack(f, daybook.ReasonLost, alivePause)
+		return
+	}
+	env, err := environment(work)
+	if err != nil {
+		x.end(f, work, daybook.Outcome{Result: daybook.ResultNotDone, Error: "read the secrets of the job: " + err.Error()})
+		return
+	}
+	if !x.begin(ctx, f, work) {
+		return
+	}
+	run := x.snapshot(f)
+	o := daybook.Order{Run: &run, Job: work.Job, Attempt: f.run.Attempts, Fence: f.run.Fence, Env: env, Dir: x.dir(f.run.Key, f.run.Fence)}
+	if !f.run.Steps {
+		o.WireKey = f.run.WireKey()
+	}
+	if work.Job.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, work.Job.Timeout, daybook.ErrTimeout)
+		defer cancel()
+		o.Deadline, _ = ctx.Deadline()
+	}
+	x.end(f, work, x.do(ctx, work, o))
+}
+
+// snapshot copies the run of a flight: what a renewal notes meanwhile stands in it.
+func (x *Executor) snapshot(f *flight) daybook.Run {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return *f.run
+}
+
+// do calls the runner. Its panic proves nothing about the effect.
+func (x *Executor) do(ctx context.Context, work Work, o daybook.Order) (out daybook.Outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			out = daybook.Outcome{Result: daybook.ResultUnclear, Error: fmt.Sprintf("the runner panicked: %v", p)}
+		}
+	}()
+	return work.Runner.Run(ctx, o)
+}
+
+func environment(work Work) (map[string]string, error) {
+	if work.Env == nil {
+		return nil, nil
+	}
+	return work.Env()
+}
+
+// begin marks the start of the work: durably for work that is one effect, in memory for work that may be repeated. False
+// means that the flight is over.
+func (x *Executor) begin(ctx context.Context, f *flight, work Work) bool {
+	r := f.run
+	now := x.o.Clock()
+	if !r.OneEffect() {
+		r.BegunAt = now
+		return true
+	}
+	if err := daybook.CheckWireKey(r.WireKey()); err != nil {
+		x.end(f, work, daybook.Outcome{Result: daybook.ResultPermanent, Error: err.Error()})
+		return false
+	}
+	p := work.Job.Policy()
+	e, ok := r.Begin(p, now)
+	if !ok {
+		f.next, f.decided = r.Unsettled(p, now), true
+		return false
+	}
+	before := r.Effect
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		err := x.store.Begin(ctx, r, e, now)
+		if err == nil {
+			return true
+		}
+		if errors.Is(err, daybook.ErrStale) {
+			x.o.Log.Warn("claim lost before the work began", "job", r.Job, "key", r.Key, "err", err)
+			return false // nothing was sent, and somebody else has the run
+		}
+		x.o.Log.Warn("the mark of the start could not be written", "job", r.Job, "key", r.Key, "err", err)
+		if !sleep(ctx, pause) {
+			// The mark may have been written and the answer lost: as the run is handed back, it is taken back.
+			r.Effect = e
+			x.handBack(f, daybook.ReasonInterrupted, 0)
+			r.Effect = before
+			return false
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// end decides what follows the outcome of an attempt.
+func (x *Executor) end(f *flight, work Work, o daybook.Outcome) {
+	r := x.snapshot(f)
+	f.outcome = o
+	f.next, f.decided = r.Next(o, work.Job.Policy(), x.o.Clock()), true
+	x.clean(f, work)
+}
+
+// handBack gives a run back uncounted, to be claimed again not before the pause.
+func (x *Executor) handBack(f *flight, why daybook.Reason, pause time.Duration) {
+	f.next, f.decided = f.run.Next(daybook.Outcome{Result: daybook.ResultInterrupted}, daybook.Policy{}, x.o.Clock()), true
+	f.next.Reason = why
+	if pause > 0 {
+		f.next.Due = x.o.Clock().Add(pause)
+	}
+}
+
+// question asks the far side about the open effect of a run, for every wire key used, newest first.
+func (x *Executor) question(ctx context.Context, f *flight) {
+	r := f.run
+	asked := x.o.Clock()
+	work, ok := x.o.Work(r.Job)
+	p := daybook.Policy{}
+	if ok {
+		p = work.Job.Policy()
+	}
+	var found []daybook.Finding
+	if r.Effect == nil {
+		// Settling without an effect cannot be; it is handed on as it is.
+		x.o.Log.Error("a run is settling without an effect", "job", r.Job, "key", r.Key)
+		return
+	}
+	if ok && work.Prober != nil {
+		found = x.ask(ctx, f, work)
+	}
+	if ctx.Err() != nil {
+		return // cut off: it is asked again once its lease is over, or released below
+	}
+	f.next, f.decided = r.Settle(found, p, asked, x.o.Clock()), true
+}
+
+func (x *Executor) ask(ctx context.Context, f *flight, work Work) []daybook.Finding {
+	r := f.run
+	env, err := environment(work)
+	if err != nil {
+		return []daybook.Finding{{Answer: daybook.CannotTell, WireKey: r.WireKey(), Error: err.Error()}}
+	}
+	var found []daybook.Finding
+	for g := r.Effect.Generation; g >= 1; g-- {
+		wireKey := r.Key.WireKey(r.Effect.Step, g)
+		asked := x.o.Clock()
+		limited, cancel := context.WithTimeoutCause(ctx, daybook.ProbeTimeout, daybook.ErrTimeout)
+		one := work.Prober.Probe(limited, daybook.Order{Run: r, Job: work.Job, Attempt: r.Attempts, Fence: r.Fence, WireKey: wireKey, Env: env}, wireKey)
+		cancel()
+		found = append(found, one)
+		if err := x.store.Evidence(ctx, daybook.Attempt{Key: r.Key, Fence: r.Fence, Number: r.Attempts, Node: x.o.Node, WireKey: wireKey, Probe: true,
+			ClaimedAt: asked, EndedAt: x.o.Clock(), Result: daybook.Result(one.Answer), Error: one.Error, Data: one.Data}); err != nil {
+			x.o.Log.Warn("keep the answer of a probe", "key", r.Key, "err", err)
+		}
+	}
+	return found
+}
+
+// dir is the directory of an attempt on this host. It is found again by key and fence alone.
+func (x *Executor) dir(k daybook.Key, fence int64) string {
+	if x.o.Dir == "" {
+		return ""
+	}
+	return filepath.Join(x.o.Dir, dirPrefix(k)+strconv.FormatInt(fence, 10))
+}
+
+func dirPrefix(k daybook.Key) string {
+	sum := sha256.Sum256([]byte(k))
+	return hex.EncodeToString(sum[:8]) + "-"
+}
+
+// survived reports whether something that an earlier attempt of the run started is still alive on this host.
+func (x *Executor) survived(r *daybook.Run, work Work) bool {
+	if x.o.Dir == "" || work.Survivor == nil {
+		return false
+	}
+	dirs, err := filepath.Glob(filepath.Join(x.o.Dir, dirPrefix(r.Key)+"*"))
+	if err != nil {
+		return false
+	}
+	for _, dir := range dirs {
+		if dir == x.dir(r.Key, r.Fence) {
+			continue
+		}
+		if alive, known := work.Survivor.Alive(dir); known && alive {
+			x.o.Log.Warn("an earlier attempt is still alive: nothing is started beside it", "job", r.Job, "key", r.Key)
+			return true
+		}
+	}
+	return false
+}
+
+// clean removes what the attempts of a run left on this host, once it is known how they ended.
+func (x *Executor) clean(f *flight, work Work) {
+	if x.o.Dir == "" || work.Survivor == nil {
+		return
+	}
+	dirs, err := filepath.Glob(filepath.Join(x.o.Dir, dirPrefix(f.run.Key)+"*"))
+	if err != nil {
+		return
+	}
+	for _, dir := range dirs {
+		if alive, known := work.Survivor.Alive(dir); known && alive {
+			continue
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			x.o.Log.Warn("remove the directory of an attempt", "key", f.run.Key, "err", err)
+		}
+	}
+}

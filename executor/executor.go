@@ -1,0 +1,375 @@
+// Package executor claims due runs, has their runners do the work, and turns how it ended into a transition. It also
+// rescues what nobody reported. It decides nothing itself: the rules are those of the root package. It is called by the
+// loop, as three services: Claims, Leases and Rescue.
+package executor
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+// Times of a lease.
+const (
+	DefaultLease = 30 * time.Second
+	renewals     = 3    // a lease is renewed this many times before it would end
+	rescueBatch  = 100  // expired leases looked at in one Tick
+	reportBatch  = 1000 // ends written in one transaction
+	awayPause    = time.Minute
+	alivePause   = 10 * time.Second
+)
+
+// Work is how this process does a job.
+type Work struct {
+	Job      *daybook.Job
+	Runner   daybook.Runner
+	Prober   daybook.Prober                    // nil: the far side cannot be asked
+	Survivor daybook.Survivor                  // nil: nothing of the runner outlives this process
+	Env      func() (map[string]string, error) // secrets, resolved when the attempt starts; nil: none
+}
+
+// Options of New.
+type Options struct {
+	Node  string // id of this process, with a random part
+	Home  string
+	Slots map[daybook.Lane]int // runs at once
+	Lease time.Duration        // 0: DefaultLease
+	// Dir holds a directory of its own for each attempt, for what outlives a crash of Daybook. Empty: none.
+	Dir string
+	// NewID makes ids of claims. Clock is the time of what happens between Ticks: begins and ends of attempts.
+	NewID func() string
+	Clock func() time.Time
+	Work  func(job string) (Work, bool)
+	Log   *slog.Logger
+}
+
+// Executor does the work of one process.
+type Executor struct {
+	store daybook.Claimer
+	o     Options
+	wake  chan struct{}
+
+	mu       sync.Mutex
+	flights  map[daybook.Key]*flight
+	reports  []*flight // ended, not yet written
+	stopping bool
+	full     bool          // the last claim filled its slots: there is likely more
+	landed   chan struct{} // closed and renewed whenever a flight is over
+}
+
+// flight is one claimed run in this process: an attempt, a question to the far side, or a survivor of an earlier process
+// that is waited for.
+type flight struct {
+	run      *daybook.Run
+	cancel   context.CancelCauseFunc
+	renewed  time.Time // when its lease was last known to be held
+	ended    time.Time
+	outcome  daybook.Outcome
+	next     daybook.Transition
+	decided  bool // next is set
+	question bool
+	adopted  string // the directory of a survivor
+	ending   bool   // the survivor was asked to end
+}
+
+// New returns an executor that has claimed nothing yet.
+func New(store daybook.Claimer, o Options) *Executor {
+	if o.Lease <= 0 {
+		o.Lease = DefaultLease
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	return &Executor{store: store, o: o, wake: make(chan struct{}, 1), flights: make(map[daybook.Key]*flight), landed: make(chan struct{})}
+}
+
+// Woken is signalled when there is something to claim or to write.
+func (x *Executor) Woken() <-chan struct{} { return x.wake }
+
+// Wake makes Claims be called soon.
+func (x *Executor) Wake() {
+	select {
+	case x.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Claims is the service that writes ends and claims what is due.
+type Claims struct{ *Executor }
+
+// Tick implements daybook.Service.
+func (c Claims) Tick(ctx context.Context, now time.Time) (more bool, err error) {
+	x := c.Executor
+	wrote, err := x.write(ctx)
+	if err != nil {
+		return false, err
+	}
+	claimed, err := x.claimLanes(ctx, now)
+	return wrote || claimed > 0, err
+}
+
+// claimLanes claims lane by lane, where there are free slots and something is due.
+func (x *Executor) claimLanes(ctx context.Context, now time.Time) (claimed int, err error) {
+	free := map[daybook.Lane]int{daybook.LaneLive: x.free(daybook.LaneLive), daybook.LaneBackfill: x.free(daybook.LaneBackfill)}
+	if free[daybook.LaneLive]+free[daybook.LaneBackfill] == 0 {
+		return 0, nil
+	}
+	var due map[daybook.Lane]time.Time
+	if !x.full {
+		if due, err = x.store.NextDue(ctx, x.o.Home); err != nil {
+			return 0, err
+		}
+	}
+	full := false
+	for _, lane := range []daybook.Lane{daybook.LaneLive, daybook.LaneBackfill} {
+		if at := due[lane]; free[lane] == 0 || due != nil && (at.IsZero() || at.After(now)) {
+			continue
+		}
+		n, err := x.claim(ctx, lane, free[lane], now)
+		if err != nil {
+			return claimed, err
+		}
+		claimed += n
+		full = full || n == free[lane]
+	}
+	x.full = full
+	return claimed, nil
+}
+
+// claim fills the free slots of a lane.
+func (x *Executor) claim(ctx context.Context, lane daybook.Lane, free int, now time.Time) (int, error) {
+	runs, err := x.store.Claim(ctx, daybook.Claim{Node: x.o.Node, Lane: lane, Home: x.o.Home, Limit: free, Lease: now.Add(x.o.Lease), NewID: x.o.NewID}, now)
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range runs {
+		x.launch(ctx, r, now)
+	}
+	return len(runs), nil
+}
+
+func (x *Executor) free(lane daybook.Lane) int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.stopping {
+		return 0
+	}
+	free := x.o.Slots[lane]
+	for _, f := range x.flights {
+		if f.run.Lane == lane && f.ended.IsZero() {
+			free--
+		}
+	}
+	return max(free, 0)
+}
+
+// ClaimKey claims one run, if it can be claimed now, and starts it.
+func (x *Executor) ClaimKey(ctx context.Context, k daybook.Key, now time.Time) (bool, error) {
+	runs, err := x.store.Claim(ctx, daybook.Claim{Node: x.o.Node, Key: k, Limit: 1, Lease: now.Add(x.o.Lease), NewID: x.o.NewID}, now)
+	if err != nil || len(runs) == 0 {
+		return false, err
+	}
+	x.launch(ctx, runs[0], now)
+	return true, nil
+}
+
+// launch starts the goroutine of a claimed run. What it does outlives the Tick that claimed it: Stop ends it.
+func (x *Executor) launch(ctx context.Context, r *daybook.Run, now time.Time) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	f := &flight{run: r, cancel: cancel, renewed: now, question: r.Asking != ""}
+	x.mu.Lock()
+	x.flights[r.Key] = f
+	if x.stopping {
+		cancel(daybook.ErrShutdown)
+	}
+	x.mu.Unlock()
+	go func() {
+		defer cancel(nil)
+		if f.question {
+			x.question(ctx, f)
+		} else {
+			x.attempt(ctx, f)
+		}
+		x.over(f)
+	}()
+}
+
+// over hands an ended flight to the next write.
+func (x *Executor) over(f *flight) {
+	x.mu.Lock()
+	f.ended = x.o.Clock()
+	x.reports = append(x.reports, f)
+	x.mu.Unlock()
+	x.Wake()
+}
+
+// drop forgets a flight.
+func (x *Executor) drop(f *flight) {
+	x.mu.Lock()
+	if x.flights[f.run.Key] == f {
+		delete(x.flights, f.run.Key)
+	}
+	close(x.landed)
+	x.landed = make(chan struct{})
+	x.mu.Unlock()
+}
+
+// InFlight returns how many claimed runs this process has not finished with.
+func (x *Executor) InFlight() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.flights)
+}
+
+// Stop claims no more, asks every attempt to end and returns when all have ended and are written, or when ctx is done.
+// Tick must go on being called meanwhile.
+func (x *Executor) Stop(ctx context.Context) error {
+	x.mu.Lock()
+	x.stopping = true
+	for k, f := range x.flights {
+		if f.adopted != "" && f.ended.IsZero() {
+			delete(x.flights, k) // the next process waits for it
+		} else {
+			f.cancel(daybook.ErrShutdown)
+		}
+	}
+	x.mu.Unlock()
+	x.Wake()
+	for {
+		x.mu.Lock()
+		n, landed := len(x.flights), x.landed
+		x.mu.Unlock()
+		if n == 0 {
+			return nil
+		}
+		select {
+		case <-landed:
+		case <-ctx.Done():
+			return &daybook.Error{Code: daybook.CodeUnavailable, Message: "stop: some ends could not be written", Err: ctx.Err()}
+		}
+	}
+}
+
+// Wait returns when the flight of a key is over and written, or ctx is done.
+func (x *Executor) Wait(ctx context.Context, k daybook.Key) error {
+	for {
+		x.mu.Lock()
+		_, flying := x.flights[k]
+		landed := x.landed
+		x.mu.Unlock()
+		if !flying {
+			return nil
+		}
+		select {
+		case <-landed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// write records the ends of flights, all that are there in one transaction.
+func (x *Executor) write(ctx context.Context) (wrote bool, err error) {
+	x.mu.Lock()
+	batch := x.reports
+	if len(batch) > reportBatch {
+		batch = batch[:reportBatch]
+	}
+	x.mu.Unlock()
+	if len(batch) == 0 {
+		return false, nil
+	}
+	transitions := make([]daybook.Transition, 0, len(batch))
+	written := make([]*flight, 0, len(batch))
+	for _, f := range batch {
+		if f.decided {
+			transitions, written = append(transitions, f.next), append(written, f)
+		}
+	}
+	applied, err := x.store.Apply(ctx, transitions)
+	if err != nil {
+		return false, err // they stay, and are written by the next Tick
+	}
+	for i, f := range written {
+		if applied[i].Stale {
+			if err := x.late(ctx, f); err != nil {
+				return false, err
+			}
+		}
+	}
+	x.mu.Lock()
+	x.reports = append(x.reports[:0:0], x.reports[len(batch):]...)
+	x.mu.Unlock()
+	for _, f := range batch {
+		x.drop(f)
+	}
+	return true, nil
+}
+
+// late follows a report that met another state: its own, written by a commit whose answer was lost; one that it still
+// settles; or one that refuses it, and then it is kept as evidence.
+func (x *Executor) late(ctx context.Context, f *flight) error {
+	r, err := x.store.Run(ctx, f.run.Key)
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	m := f.next
+	if f.question || r.Fence == f.run.Fence && r.Claim == f.run.Claim && r.State == m.To && (r.EndedAt.Equal(m.At.Truncate(time.Microsecond)) || m.To.Live() && r.Due.Equal(m.Due.Truncate(time.Microsecond))) {
+		return nil
+	}
+	log := x.o.Log.With("job", r.Job, "key", r.Key, "attempt", f.run.Attempts)
+	if r.Fence == f.run.Fence && r.Claim == f.run.Claim && m.Attempt != nil {
+		policy, err := x.policy(ctx, r)
+		if err != nil {
+			return err
+		}
+		if lateMove, ok := r.Late(f.outcome, policy, x.o.Clock()); ok {
+			applied, err := x.store.Apply(ctx, []daybook.Transition{lateMove})
+			if err != nil {
+				return err
+			}
+			if !applied[0].Stale {
+				log.Info("late report taken", "result", f.outcome.Result)
+				return nil
+			}
+		}
+	}
+	if m.Attempt == nil {
+		return nil
+	}
+	log.Warn("report refused: the run moved on", "result", f.outcome.Result, "fence", f.run.Fence, "now", r.Fence)
+	a := *m.Attempt
+	a.LateResult, a.LateError, a.LateAt = f.outcome.Result, f.outcome.Error, x.o.Clock()
+	return x.store.Evidence(ctx, a)
+}
+
+func ignoreNotFound(err error) error {
+	if errors.Is(err, daybook.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// policy is what the job's definition says about ends: this process's, or else the ledger's. Where nobody here can ask
+// or repeat, as for jobs that `daybook once` runs, what is open goes to a person.
+func (x *Executor) policy(ctx context.Context, r *daybook.Run) (daybook.Policy, error) {
+	if w, ok := x.o.Work(r.Job); ok {
+		return w.Job.Policy(), nil
+	}
+	j, err := x.store.Definition(ctx, r.Job)
+	if errors.Is(err, daybook.ErrNotFound) {
+		return daybook.Policy{}, nil
+	}
+	if err != nil {
+		return daybook.Policy{}, err
+	}
+	p := j.Policy()
+	if r.Home != x.o.Home {
+		p.Asks, p.Remembers = false, 0
+	}
+	return p, nil
+}

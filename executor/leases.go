@@ -1,0 +1,134 @@
+package executor
+
+import (
+	"context"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+// Leases is the service that renews what this process holds. It also waits for survivors of earlier processes.
+type Leases struct{ *Executor }
+
+// Every is how often leases must be renewed.
+func (x *Executor) Every() time.Duration { return x.o.Lease / renewals }
+
+// Tick implements daybook.Service.
+func (l Leases) Tick(ctx context.Context, now time.Time) (more bool, err error) {
+	x := l.Executor
+	x.survivors(ctx, now)
+	held := x.held(now)
+	if len(held) == 0 {
+		return false, nil
+	}
+	runs := make([]*daybook.Run, len(held))
+	for i, f := range held {
+		runs[i] = f.run
+	}
+	notices, err := x.store.Renew(ctx, runs, now.Add(x.o.Lease), now)
+	if err != nil {
+		x.lapse(held, now)
+		return false, err
+	}
+	told := make(map[daybook.Key]daybook.Notice, len(notices))
+	for _, n := range notices {
+		told[n.Key] = n
+	}
+	for _, f := range held {
+		n, ok := told[f.run.Key]
+		switch {
+		case !ok, f.question && !n.Lost: // a person's wish to end it is not for a question
+			x.renewed(f, now)
+		case n.Lost:
+			x.o.Log.Warn("lease lost", "job", f.run.Job, "key", f.run.Key, "attempt", f.run.Attempts)
+			f.cancel(daybook.ErrLeaseLost)
+		default:
+			x.renewed(f, now)
+			x.mu.Lock()
+			f.run.CancelledBy = n.CancelledBy
+			x.mu.Unlock()
+			f.cancel(daybook.ErrCancelled)
+		}
+	}
+	return false, nil
+}
+
+func (x *Executor) renewed(f *flight, now time.Time) {
+	x.mu.Lock()
+	f.renewed = now
+	x.mu.Unlock()
+}
+
+// held returns the flights whose leases are renewed: all, but those whose end could not be written for the length of a
+// lease. Those are let go, so that somebody else settles them; their report still counts when it comes.
+func (x *Executor) held(now time.Time) []*flight {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	held := make([]*flight, 0, len(x.flights))
+	for _, f := range x.flights {
+		if f.ended.IsZero() || now.Sub(f.ended) < x.o.Lease {
+			held = append(held, f)
+		}
+	}
+	return held
+}
+
+// lapse ends what could not be renewed for the length of a lease: another process may have it by now.
+func (x *Executor) lapse(held []*flight, now time.Time) {
+	for _, f := range held {
+		x.mu.Lock()
+		over := now.Sub(f.renewed) >= x.o.Lease
+		x.mu.Unlock()
+		if over {
+			f.cancel(daybook.ErrLeaseLost)
+		}
+	}
+}
+
+// survivors looks at what is waited for: its report, when it left one, or that nobody reported.
+func (x *Executor) survivors(ctx context.Context, now time.Time) {
+	x.mu.Lock()
+	var waiting []*flight
+	for _, f := range x.flights {
+		if f.adopted != "" && f.ended.IsZero() {
+			waiting = append(waiting, f)
+		}
+	}
+	x.mu.Unlock()
+	for _, f := range waiting {
+		work, ok := x.o.Work(f.run.Job)
+		if !ok || work.Survivor == nil {
+			continue
+		}
+		if alive, known := work.Survivor.Alive(f.adopted); known && alive {
+			x.endOverdue(ctx, f, work, now)
+			continue
+		}
+		x.end(f, work, reportOf(work, f.adopted))
+		x.over(f)
+	}
+}
+
+// endOverdue ends a survivor whose time is up.
+func (x *Executor) endOverdue(ctx context.Context, f *flight, work Work, now time.Time) {
+	began := f.run.BegunAt
+	if began.IsZero() {
+		began = f.run.ClaimedAt
+	}
+	if work.Job.Timeout <= 0 || now.Sub(began) < work.Job.Timeout || f.ending {
+		return
+	}
+	f.ending = true
+	go func() {
+		if err := work.Survivor.End(context.WithoutCancel(ctx), f.adopted); err != nil {
+			x.o.Log.Warn("end a survivor", "job", f.run.Job, "key", f.run.Key, "err", err)
+		}
+	}()
+}
+
+func reportOf(work Work, dir string) daybook.Outcome {
+	if o, ok := work.Survivor.Report(dir); ok {
+		return o
+	}
+	return daybook.Outcome{Result: daybook.ResultLost, Error: "daybook ended while it ran; it ended later and left no report"}
+}
