@@ -43,11 +43,30 @@ func (s *Store) applyTogether(ctx context.Context, ts []daybook.Transition) ([]d
 	return applied, err
 }
 
-// apply moves the runs, then writes what changes with those that moved.
+// apply applies transitions in rounds, so that each key is moved at most once a round: what is bulk has no order.
 func (t *tx) apply(ctx context.Context, ts []daybook.Transition, applied []daybook.Applied) error {
+	seen := make(map[daybook.Key]bool, len(ts))
+	from := 0
+	for i := range ts {
+		if seen[ts[i].Key] {
+			if err := t.applyRound(ctx, ts[from:i], applied[from:i]); err != nil {
+				return err
+			}
+			from = i
+			clear(seen)
+		}
+		seen[ts[i].Key] = true
+	}
+	return t.applyRound(ctx, ts[from:], applied[from:])
+}
+
+// applyRound moves the runs, then writes what changes with those that moved.
+func (t *tx) applyRound(ctx context.Context, ts []daybook.Transition, applied []daybook.Applied) error {
 	moved := make(map[daybook.Key]bool, len(ts))
-	if err := errors.Join(t.liveToLive(ctx, ts, moved), t.liveToRest(ctx, ts, moved), t.restTo(ctx, ts, moved)); err != nil {
-		return err
+	for _, move := range []func(context.Context, []daybook.Transition, map[daybook.Key]bool) error{t.liveToLive, t.liveToRest, t.restTo} {
+		if err := move(ctx, ts, moved); err != nil {
+			return err
+		}
 	}
 	written := ts[:0:0]
 	for i := range ts {
@@ -94,7 +113,7 @@ RETURNING key, fence, claim, node, attempts, last_error`
 const endRuns = `WITH v (key, state, reason, fence, claim, node, attempts, failures, losses, started_us, ended_us, last_error, result, result_hash, counts, keep) AS
   (/*rows t t t b t t b b b b b t t t t b*/)
 UPDATE daybook_runs SET state = v.state, reason = v.reason, fence = v.fence, claim = v.claim, node = v.node, attempts = v.attempts,
-  failures = v.failures, losses = v.losses, last_error = v.last_error,
+  failures = v.failures, losses = v.losses, last_error = v.last_error, pruned_us = 0,
   started_us = CASE WHEN v.keep = 1 THEN daybook_runs.started_us ELSE v.started_us END,
   ended_us = CASE WHEN v.keep = 1 THEN daybook_runs.ended_us ELSE v.ended_us END,
   result = CASE WHEN v.keep = 1 THEN daybook_runs.result ELSE v.result END,
@@ -137,7 +156,7 @@ func restRow(m *daybook.Transition, fence int64, claim, node string, attempts in
 	}
 	counts, err := countsJSON(m.Counts)
 	return []any{string(m.Key), string(m.To), string(m.Reason), fence, claim, node, attempts, int64(m.Failures), int64(m.Losses),
-		us(m.Began), us(m.At), lastError, string(m.Data), digest(m.Data), counts, bit(m.Keep)}, err
+		us(m.Began), us(m.At), lastError, cleanJSON(m.Data), digest(m.Data), counts, bit(m.Keep)}, err
 }
 
 func digest(data json.RawMessage) string {
@@ -196,7 +215,7 @@ func (t *tx) restTo(ctx context.Context, ts []daybook.Transition, moved map[dayb
 			if err != nil {
 				return err
 			}
-			if _, err := t.exec(ctx, finishRest, string(m.Key), us(m.Began), us(m.At), string(m.Data), digest(m.Data), counts); err != nil {
+			if _, err := t.exec(ctx, finishRest, string(m.Key), us(m.Began), us(m.At), cleanJSON(m.Data), digest(m.Data), counts); err != nil {
 				return err
 			}
 		}
@@ -206,14 +225,23 @@ func (t *tx) restTo(ctx context.Context, ts []daybook.Transition, moved map[dayb
 
 // consequences writes every row that changes with the runs that moved.
 func (t *tx) consequences(ctx context.Context, ts []daybook.Transition) error {
-	if err := errors.Join(t.attempts(ctx, ts), t.holdPaused(ctx, ts)); err != nil {
+	var effects []*daybook.Effect
+	for i := range ts {
+		if e := ts[i].Effect; e != nil {
+			effects = append(effects, e)
+		}
+	}
+	if err := t.attempts(ctx, ts); err != nil {
+		return err
+	}
+	if err := t.putEffects(ctx, effects); err != nil {
+		return err
+	}
+	if err := t.holdWaiting(ctx, ts); err != nil {
 		return err
 	}
 	for i := range ts {
 		m := &ts[i]
-		if err := t.putEffect(ctx, m.Effect); err != nil {
-			return err
-		}
 		if err := t.letters(ctx, m); err != nil {
 			return err
 		}
@@ -230,11 +258,15 @@ func (t *tx) consequences(ctx context.Context, ts []daybook.Transition) error {
 	return nil
 }
 
+// Evidence may be there before the attempt's own row: it is filled in, and never changed again.
 const insertAttempts = `WITH v (key, fence, number, claim, node, wire_key, command, revision, claimed_us, begun_us, ended_us, result, error, detail, data) AS
   (/*rows t b b t t t t b b b b t t t t*/)
 INSERT INTO daybook_attempts (key, fence, number, claim, node, wire_key, command, revision, claimed_us, begun_us, ended_us, result, error, detail, data)
 SELECT * FROM v WHERE TRUE
-ON CONFLICT (key, fence, question) DO NOTHING`
+ON CONFLICT (key, fence, question) DO UPDATE SET number = excluded.number, claim = excluded.claim, node = excluded.node, wire_key = excluded.wire_key,
+  command = excluded.command, revision = excluded.revision, claimed_us = excluded.claimed_us, begun_us = excluded.begun_us, ended_us = excluded.ended_us,
+  result = excluded.result, error = excluded.error, detail = excluded.detail, data = excluded.data
+WHERE daybook_attempts.result = ''`
 
 const insertOutputs = `WITH v (key, fence, text, omitted) AS (/*rows t b t b*/)
 INSERT INTO daybook_outputs (key, fence, text, omitted) SELECT * FROM v WHERE TRUE ON CONFLICT (key, fence) DO NOTHING`
@@ -259,12 +291,15 @@ func (t *tx) attempts(ctx context.Context, ts []daybook.Transition) error {
 			outputs = append(outputs, []any{string(a.Key), a.Fence, clean(a.Output.Text, daybook.MaxOutputBytes+1024), a.Output.Omitted})
 		}
 	}
-	return errors.Join(t.bulk(ctx, insertAttempts, rows, nil), t.bulk(ctx, insertOutputs, outputs, nil))
+	if err := t.bulk(ctx, insertAttempts, rows, nil); err != nil {
+		return err
+	}
+	return t.bulk(ctx, insertOutputs, outputs, nil)
 }
 
 func attemptRow(a *daybook.Attempt) []any {
 	return []any{string(a.Key), a.Fence, int64(a.Number), a.Claim, a.Node, a.WireKey, clean(a.Command, daybook.MaxErrorBytes), a.Revision,
-		us(a.ClaimedAt), us(a.BegunAt), us(a.EndedAt), string(a.Result), clean(a.Error, daybook.MaxErrorBytes), clean(a.Detail, 200), string(a.Data)}
+		us(a.ClaimedAt), us(a.BegunAt), us(a.EndedAt), string(a.Result), clean(a.Error, daybook.MaxErrorBytes), clean(a.Detail, 200), cleanJSON(a.Data)}
 }
 
 const closeLetter = `UPDATE daybook_letters SET state = $2, closed_us = $3, closed_by = $4, note = $5 WHERE id = $1 AND state = 'open'`
@@ -320,7 +355,7 @@ func (s *Store) Evidence(ctx context.Context, a daybook.Attempt) error {
 	return s.write(ctx, "keep evidence on "+string(a.Key), func(ctx context.Context, t *tx) error {
 		if a.Probe {
 			_, err := t.exec(ctx, insertQuestion, string(a.Key), a.Fence, us(a.ClaimedAt), int64(a.Number), a.Node, a.WireKey,
-				us(a.ClaimedAt), us(a.EndedAt), string(a.Result), clean(a.Error, daybook.MaxErrorBytes), string(a.Data))
+				us(a.ClaimedAt), us(a.EndedAt), string(a.Result), clean(a.Error, daybook.MaxErrorBytes), cleanJSON(a.Data))
 			return err
 		}
 		_, err := t.exec(ctx, insertEvidence, string(a.Key), a.Fence, int64(a.Number), a.Claim, a.Node, a.WireKey,

@@ -53,6 +53,8 @@ const retireJob = `UPDATE daybook_jobs SET retired_us = $2 WHERE name = $1 AND r
 
 const holdUndefined = `UPDATE daybook_live SET hold = 'no definition' WHERE job = $1 AND hold = ''`
 
+const holdRetired = holdUndefined + ` AND job IN (SELECT name FROM daybook_jobs WHERE retired_us > 0)`
+
 const releaseDefined = `UPDATE daybook_live SET hold = '' WHERE job = $1 AND hold = 'no definition'`
 
 // TakeRevisions implements daybook.Planner.
@@ -149,8 +151,19 @@ func (t *tx) changeJob(ctx context.Context, old daybook.JobState, c daybook.Revi
 	if n == 0 {
 		return errMet
 	}
-	if _, err := t.exec(ctx, releaseDefined, c.Job.Name); err != nil {
-		return err
+	if old.Fault != "" {
+		if _, err := t.exec(ctx, closeFault, c.Job.Name, us(now)); err != nil {
+			return err
+		}
+	}
+	// What waits is held for the reason that holds now, if any.
+	for _, statement := range []string{releaseDefined, releasePaused, holdPaused} {
+		if statement == holdPaused && !paused {
+			continue
+		}
+		if _, err := t.exec(ctx, statement, c.Job.Name); err != nil {
+			return err
+		}
 	}
 	return t.leaveOut(ctx, c, old.Revision+1, now)
 }
@@ -280,6 +293,9 @@ func (s *Store) setPaused(ctx context.Context, job string, paused bool, live str
 		if _, err := t.exec(ctx, live, job); err != nil {
 			return err
 		}
+		if _, err := t.exec(ctx, holdRetired, job); err != nil {
+			return err
+		}
 		return t.insertActivity(ctx, &act)
 	})
 	return changed, err
@@ -378,11 +394,11 @@ func (s *Store) EndHold(ctx context.Context, name string, act daybook.Activity) 
 	return changed, err
 }
 
-const holdPausedKeys = `UPDATE daybook_live SET hold = 'paused' WHERE key /*in $1*/ AND hold = ''
-  AND job IN (SELECT name FROM daybook_jobs WHERE paused = 1)`
+const holdKeys = `UPDATE daybook_live SET hold = (SELECT CASE WHEN retired_us > 0 THEN 'no definition' ELSE 'paused' END FROM daybook_jobs WHERE name = job)
+WHERE key /*in $1*/ AND hold = '' AND job IN (SELECT name FROM daybook_jobs WHERE paused = 1 OR retired_us > 0)`
 
-// holdPaused holds what goes back to waiting while its job is paused.
-func (t *tx) holdPaused(ctx context.Context, ts []daybook.Transition) error {
+// holdWaiting holds what goes back to waiting while its job is paused, or retired.
+func (t *tx) holdWaiting(ctx context.Context, ts []daybook.Transition) error {
 	var keys []string
 	for _, m := range ts {
 		if m.To == daybook.Retryable || m.To == daybook.Scheduled {
@@ -396,6 +412,6 @@ func (t *tx) holdPaused(ctx context.Context, ts []daybook.Transition) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(ctx, holdPausedKeys, list)
+	_, err = t.exec(ctx, holdKeys, list)
 	return err
 }

@@ -102,17 +102,19 @@ FROM pragma_page_count() p, pragma_page_size() s`,
 		func(rows *sql.Rows) error { return rows.Scan(&info.Bytes, &info.Runs, &info.Place) })
 }
 
-// Checkpoint folds SQLite's write-ahead log into the file and empties it, as far as readers let it. It reports the size
-// of the log in bytes that remains; 0 on PostgreSQL.
+// Checkpoint folds SQLite's write-ahead log into the file and empties it, as far as readers let it: it waits for none of
+// them, for every writer would wait with it. It reports the size of the log in bytes that remains; 0 on PostgreSQL.
 func (s *Store) Checkpoint(ctx context.Context) (int64, error) {
 	if s.d.name != "sqlite" {
 		return 0, nil
 	}
-	var busy, log, done int64
-	err := s.db.Write.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &done)
-	var page int64
-	if err == nil {
-		err = s.db.Write.QueryRowContext(ctx, "PRAGMA page_size").Scan(&page)
-	}
+	var busy, log, done, page int64
+	err := withoutPatience(ctx, s.db.Write, func(c *sql.Conn) error {
+		err := c.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &done)
+		if err == nil {
+			err = c.QueryRowContext(ctx, "PRAGMA page_size").Scan(&page)
+		}
+		return err
+	})
 	return max(log, 0) * page, s.fault("checkpoint", err)
 }

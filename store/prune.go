@@ -9,13 +9,21 @@ import (
 )
 
 // What may be emptied: runs that ended long ago, or lie beyond the newest so many of their job. A run with an open letter
-// is kept whole. The index on unpruned runs makes both look-ups independent of history.
-const selectOld = `SELECT r.key FROM daybook_runs r WHERE r.job = $1 AND r.pruned_us = 0 AND r.ended_us > 0 AND r.ended_us < $2
-  AND r.state <> '' AND NOT EXISTS (SELECT 1 FROM daybook_letters d WHERE d.key = r.key AND d.state = 'open') ORDER BY r.ended_us LIMIT $3`
+// is kept whole. The index on unpruned runs makes both look-ups independent of history. Of runs that ended at one instant
+// the key decides which is newer, so that a limit by number never takes more than it must.
+const selectOld = `SELECT r.key FROM daybook_runs r WHERE r.job = $1 AND r.pruned_us = 0 AND r.ended_us > 0 AND r.ended_us <= $2
+  AND (r.ended_us < $2 OR r.key <= $3)
+  AND r.state <> '' AND NOT EXISTS (SELECT 1 FROM daybook_letters d WHERE d.key = r.key AND d.state = 'open') ORDER BY r.ended_us LIMIT $4`
 
-const selectNth = `SELECT r.ended_us FROM daybook_runs r WHERE r.job = $1 AND r.pruned_us = 0 AND r.ended_us > 0 ORDER BY r.ended_us DESC LIMIT 1 OFFSET $2`
+// Locked, a run cannot go live again before its logs are gone.
+const lockOld = selectOld + ` /*lock*/`
 
-const pruneRuns = `UPDATE daybook_runs SET pruned_us = $2, payload = '', result = '', counts = counts WHERE key /*in $1*/ AND pruned_us = 0 AND state <> ''`
+const selectNth = `SELECT r.ended_us, r.key FROM daybook_runs r WHERE r.job = $1 AND r.pruned_us = 0 AND r.ended_us > 0
+ORDER BY r.ended_us DESC, r.key DESC LIMIT 1 OFFSET $2`
+
+const pruneRuns = `UPDATE daybook_runs SET pruned_us = $2, payload = '' WHERE key /*in $1*/`
+
+const pruneResults = `UPDATE daybook_runs SET result = '' WHERE key /*in $1*/ AND result <> ''`
 
 const pruneAttempts = `DELETE FROM daybook_attempts WHERE key /*in $1*/`
 
@@ -56,15 +64,18 @@ func (s *Store) Prune(ctx context.Context, r daybook.Retention, now time.Time, l
 }
 
 func (s *Store) pruneJob(ctx context.Context, job string, r daybook.Retention, now time.Time, limit int, dry bool) (int, error) {
-	before := int64(0)
+	before, newest := int64(0), "" // what ended before, and at that instant what has no greater key
 	if r.Log > 0 {
 		before = us(now.Add(-r.Log))
 	}
 	if r.LogRuns > 0 {
 		if err := s.read(ctx, "count runs with a log", selectNth, func(rows *sql.Rows) error {
 			var nth int64
-			err := rows.Scan(&nth)
-			before = max(before, nth+1)
+			var key string
+			err := rows.Scan(&nth, &key)
+			if nth >= before {
+				before, newest = nth, key
+			}
 			return err
 		}, job, int64(r.LogRuns)); err != nil {
 			return 0, err
@@ -74,26 +85,49 @@ func (s *Store) pruneJob(ctx context.Context, job string, r daybook.Retention, n
 		return 0, nil
 	}
 	var keys []string
-	if err := s.read(ctx, "find runs to prune", selectOld, func(rows *sql.Rows) error {
-		var k string
-		err := rows.Scan(&k)
-		keys = append(keys, k)
-		return err
-	}, job, before, int64(limit)); err != nil || len(keys) == 0 || dry {
+	find := func(q query, statement string) error {
+		keys = keys[:0]
+		return q(ctx, statement, func(rows *sql.Rows) error {
+			var k string
+			err := rows.Scan(&k)
+			keys = append(keys, k)
+			return err
+		}, job, before, newest, int64(limit))
+	}
+	if err := find(s.reader("find runs to prune"), selectOld); err != nil || len(keys) == 0 || dry {
 		return len(keys), err
 	}
-	list, err := s.d.list(keys)
+	kept, err := s.undoable(ctx, job)
 	if err != nil {
 		return 0, err
 	}
 	err = s.write(ctx, "prune", func(ctx context.Context, t *tx) error {
-		for _, statement := range []string{pruneAttempts, pruneOutputs, pruneSteps, pruneTriggers} {
+		if err := find(t.query, lockOld); err != nil || len(keys) == 0 {
+			return err
+		}
+		list, err := s.d.list(keys)
+		if err != nil {
+			return err
+		}
+		for _, statement := range []string{pruneAttempts, pruneOutputs, pruneTriggers, pruneSteps, pruneResults} {
+			if kept && (statement == pruneSteps || statement == pruneResults) {
+				continue
+			}
 			if _, err := t.exec(ctx, statement, list); err != nil {
 				return err
 			}
 		}
-		_, err := t.exec(ctx, pruneRuns, list, us(now))
+		_, err = t.exec(ctx, pruneRuns, list, us(now))
 		return err
 	})
-	return len(keys), err
+	if err != nil {
+		return 0, err
+	}
+	return len(keys), nil
+}
+
+// undoable reports whether the job has an undo, which needs the results of what it undoes.
+func (s *Store) undoable(ctx context.Context, job string) (bool, error) {
+	j, err := s.Definition(ctx, job)
+	return err == nil && !j.Undo.IsZero(), err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"math"
 	"strings"
 	"time"
 
@@ -98,12 +99,16 @@ func (s *Store) findRun(ctx context.Context, q query, k daybook.Key) (*daybook.R
 			return nil, err
 		}
 	}
-	err = q(ctx, selectLetterOf, func(rows *sql.Rows) error {
+	return found, s.loadLetter(ctx, q, found)
+}
+
+// loadLetter gives a run its newest letter.
+func (s *Store) loadLetter(ctx context.Context, q query, r *daybook.Run) error {
+	return q(ctx, selectLetterOf, func(rows *sql.Rows) error {
 		l, err := scanLetter(rows)
-		found.Letter = &l
+		r.Letter = &l
 		return err
-	}, string(k))
-	return found, err
+	}, string(r.Key))
 }
 
 // findRuns returns the runs of keys, with their effects, in no order.
@@ -188,8 +193,8 @@ func (t *tx) insertRuns(ctx context.Context, runs []*daybook.Run) (map[daybook.K
 		}
 		rows[i] = []any{string(r.Key), r.Job, r.Window.Label, r.Window.Date, r.Subject, string(r.Parent), us(r.Window.Start), us(r.Window.End),
 			us(r.Cover.Start), us(r.Cover.End), r.Fire, r.Zone, r.TZData, string(r.Priority), string(r.Lane), r.Home, string(r.Effects),
-			string(r.Work), bit(r.Steps), r.Line, r.Serial, r.Revision, state, reason, string(r.CoveredBy), string(r.Input), r.PayloadHash,
-			int64(r.Triggers), string(r.FirstSource), r.FirstActor, us(r.CreatedAt), us(r.NotBefore), ended}
+			string(r.Work), bit(r.Steps), r.Line, r.Serial, r.Revision, state, reason, string(r.CoveredBy), cleanJSON(r.Input), r.PayloadHash,
+			int64(r.Triggers), string(r.FirstSource), clean(r.FirstActor, daybook.MaxActorBytes), us(r.CreatedAt), us(r.NotBefore), ended}
 	}
 	fresh := make(map[daybook.Key]bool, len(runs))
 	err := t.bulk(ctx, insertRuns, rows, func(rows *sql.Rows) error {
@@ -264,6 +269,10 @@ func clean(s string, n int) string {
 	}
 	return daybook.Clip(s, n)
 }
+
+// cleanJSON makes JSON text that both databases take. JSON that holds bytes which are no text is not valid JSON, but what
+// a job wrote may be so.
+func cleanJSON(data json.RawMessage) string { return clean(string(data), math.MaxInt) }
 
 func countsJSON(counts map[string]int64) (string, error) {
 	if len(counts) == 0 {

@@ -71,29 +71,44 @@ func verifyImmediate(ctx context.Context, db DB) (err error) {
 		return openFault(err)
 	}
 	defer func() { err = errors.Join(err, t.Rollback()) }()
-	c, err := db.Read.Conn(ctx)
-	if err != nil {
+	deferred := false
+	err = withoutPatience(ctx, db.Read, func(c *sql.Conn) error {
+		if _, begun := c.ExecContext(ctx, "BEGIN IMMEDIATE"); begun != nil {
+			return nil
+		}
+		deferred = true
+		_, err := c.ExecContext(ctx, "ROLLBACK")
+		return err
+	})
+	switch {
+	case err != nil:
 		return openFault(err)
+	case deferred:
+		return unsafe("write", "transactions begin deferred", "one that reads and then writes would fail at once")
+	}
+	return nil
+}
+
+// withoutPatience lends a connection that does not wait for locks.
+func withoutPatience(ctx context.Context, db *sql.DB, do func(*sql.Conn) error) (err error) {
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	var patience int64
 	if err := c.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&patience); err != nil {
-		return openFault(err)
+		return err
 	}
 	if _, err := c.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil {
-		return openFault(err)
+		return err
 	}
-	_, begun := c.ExecContext(ctx, "BEGIN IMMEDIATE")
-	if begun == nil {
-		_, err = c.ExecContext(ctx, "ROLLBACK")
-	}
-	if _, back := c.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", patience)); back != nil {
+	defer func() {
+		// Also when ctx is over: the connection goes back to the pool.
+		_, back := c.ExecContext(context.WithoutCancel(ctx), fmt.Sprintf("PRAGMA busy_timeout = %d", patience))
 		err = errors.Join(err, back)
-	}
-	if begun == nil && err == nil {
-		return unsafe("write", "transactions begin deferred", "one that reads and then writes would fail at once")
-	}
-	return err
+	}()
+	return do(c)
 }
 
 func unsafe(handle, what, why string) error {

@@ -226,8 +226,8 @@ func (s *Store) preparePending(ctx context.Context) (err error) {
 			return false
 		}
 		s.pending.Delete(text)
-		if old, twice := s.prepared.Swap(text, st); twice {
-			err = old.(*sql.Stmt).Close()
+		if _, twice := s.prepared.LoadOrStore(text, st); twice {
+			err = st.Close() // another was faster, and its statement may be in use
 		}
 		return err == nil
 	})

@@ -150,7 +150,7 @@ func TestAPlanIsWrittenOnce(t *testing.T) {
 			func() error { _, err := s.LastGood(ctx); return err },
 			func() error { _, err := s.HighestN(ctx, "report", "2026-03-01", ""); return err },
 			func() error { _, err := s.Unaccounted(ctx, "report", plan.Windows); return err },
-			func() error { _, err := s.NextDue(ctx, daybook.LaneLive, ""); return err },
+			func() error { _, err := s.NextDue(ctx, ""); return err },
 			func() error { _, err := s.Definitions(ctx, "report", now); return err },
 			func() error { return s.Fault(ctx, "report", daybook.P1, "broken", now) },
 			func() error { return s.Beat(ctx, daybook.Node{ID: "n1", StartedAt: now}, now) },
@@ -161,7 +161,7 @@ func TestAPlanIsWrittenOnce(t *testing.T) {
 			func() error { _, err := s.EndHold(ctx, "clock", daybook.Activity{At: now}); return err },
 			func() error { _, err := s.Activities(ctx, time.Time{}, "", 0); return err },
 			func() error { _, err := s.Checkpoint(ctx); return err },
-			func() error { _, err := s.Expired(ctx, to, 10); return err },
+			func() error { _, err := s.Expired(ctx, to, to, 10); return err },
 		} {
 			if err := read(); err != nil {
 				t.Error(err)

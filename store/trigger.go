@@ -31,11 +31,16 @@ func (s *Store) Trigger(ctx context.Context, a daybook.Ask, template *daybook.Ru
 		}
 		reply = daybook.Decide(a, standing)
 		answered := found
-		for depth := 0; answered != nil && answered.State == daybook.Coalesced && a.Source != daybook.SourceReplay && !byClock(a.Source); depth++ {
+		follow := !standing.OtherPayload && a.Source != daybook.SourceReplay && !byClock(a.Source)
+		for depth := 0; follow && answered != nil && answered.State == daybook.Coalesced; depth++ {
 			// It is answered as its covering run is.
 			cover, err := s.findRun(ctx, t.query, answered.CoveredBy)
-			if err != nil || cover == nil || depth == coverDepth {
+			if err != nil {
 				return err
+			}
+			if cover == nil || depth == coverDepth {
+				reply = daybook.Decide(a, standing)
+				break
 			}
 			answered = cover
 			about := a
@@ -67,10 +72,19 @@ func (s *Store) Trigger(ctx context.Context, a daybook.Ask, template *daybook.Ru
 				return err
 			}
 		}
-		if run, err = s.findRun(ctx, t.query, a.Key); err != nil {
-			return err
+		if found != nil && reply.Act == daybook.ActNone { // nothing changed but what was counted
+			found.Triggers++
+			if reply.Outcome == daybook.Refused {
+				found.Refused++
+				if found.Letter != nil && found.Letter.State == daybook.LetterOpen {
+					found.Letter.Refused++
+				}
+			}
+			run = found
+			return nil
 		}
-		return nil
+		run, err = s.findRun(ctx, t.query, a.Key)
+		return err
 	})
 	if err != nil {
 		return daybook.Reply{}, nil, err
@@ -183,11 +197,14 @@ func (t *tx) act(ctx context.Context, act daybook.Act, a daybook.Ask, found, tem
 }
 
 func (t *tx) create(ctx context.Context, act daybook.Act, a daybook.Ask, template *daybook.Run, hold daybook.Reason, hash string, now time.Time) error {
+	if template == nil {
+		return daybook.Invalid("there is no run %s, and nothing says how to make it", a.Key)
+	}
 	r := *template
 	r.Input, r.PayloadHash = a.Payload, hash
 	r.FirstSource, r.FirstActor, r.Triggers = a.Source, a.Actor, 1
 	switch act {
-	case daybook.ActCreateHeld:
+	case daybook.ActCreateHeld, daybook.ActRunSkipped:
 		r.Hold = hold
 	case daybook.ActSkipPaused:
 		r.State, r.Reason = daybook.Skipped, daybook.ReasonPaused
