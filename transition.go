@@ -218,14 +218,20 @@ func (r *Run) Unsettled(p Policy, now time.Time) Transition {
 	if e.State == EffectDone {
 		return r.done(t, Outcome{Data: e.Data}, "", now)
 	}
-	if e.State == EffectBegun { // marked by a claim that was never rescued: its end was reported by nobody
-		e.State, e.EndedAt = EffectUnknown, now
-	}
+	e.unreported(now)
 	t.Effect = &e
 	if p.Asks {
 		return r.ask(t, now)
 	}
 	return r.dead(t, LetterUnknown, "the far side may have forgotten the wire key "+r.WireKey()+": it is not repeated", now)
+}
+
+// unreported makes an effect unknown that was marked by a claim whose end missed the mark: it was reported by nobody, and
+// its last try ended now at the latest.
+func (e *Effect) unreported(now time.Time) {
+	if e.State == EffectBegun {
+		e.State, e.EndedAt = EffectUnknown, now
+	}
 }
 
 // notDoneOnce follows a begun effect that did not report done: DESIGN's once-only protocol.
@@ -383,6 +389,7 @@ func (r *Run) Resolve(as Resolution, p Policy, who, note string, now time.Time) 
 	t := r.move(OnResolve, now)
 	t.Activity = r.act(who, "resolve "+string(as), note, now)
 	e := *r.Effect
+	e.unreported(now)
 	t.Effect = &e
 	switch as {
 	case AsDone:
@@ -610,8 +617,11 @@ func (r *Run) dead(t Transition, kind LetterKind, lastError string, now time.Tim
 	return t
 }
 
-// unsettled reports whether the last try of the effect ended without an answer.
-func (r *Run) unsettled() bool { return r.Effect != nil && r.Effect.State == EffectUnknown }
+// unsettled reports whether the last try of the effect ended without an answer, or its end missed the mark that it had
+// begun.
+func (r *Run) unsettled() bool {
+	return r.Effect != nil && (r.Effect.State == EffectUnknown || r.Effect.State == EffectBegun)
+}
 
 func (r *Run) closing(to LetterState, who, note string, now time.Time) *Letter {
 	if r.Letter == nil || r.Letter.State != LetterOpen {
