@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -30,6 +31,8 @@ type Exec struct {
 	// Drain is how long output is still read once the command has ended while a child of it holds the pipe; 0: 2 s. A
 	// child that writes to it afterwards gets SIGPIPE: what is meant to live on should send its output elsewhere.
 	Drain time.Duration
+	// Tee gets what a command prints as it comes, as it is, beside what is kept of it. Nil: nobody.
+	Tee io.Writer
 }
 
 const defaultDrain = 2 * time.Second
@@ -65,7 +68,7 @@ func (e *Exec) Run(ctx context.Context, o daybook.Order) daybook.Outcome {
 	}
 	defer place.close()
 	output := NewCapture(daybook.MaxOutputBytes)
-	p, err := launch(o, as, place, output)
+	p, err := launch(o, as, place, e.listeners(output))
 	if err != nil {
 		return notStarted(err)
 	}
@@ -75,7 +78,23 @@ func (e *Exec) Run(ctx context.Context, o daybook.Order) daybook.Outcome {
 	return outcome(o.Job, p.state(end), end, held, report, fault, output.Output())
 }
 
-func launch(o daybook.Order, as identity, place *place, output *Capture) (*process, error) {
+// listeners is who gets the output of a command. That one of them cannot take it must not end the command.
+func (e *Exec) listeners(output *Capture) io.Writer {
+	if e.Tee == nil {
+		return output
+	}
+	return io.MultiWriter(output, forgiving{e.Tee})
+}
+
+// forgiving takes everything and passes on what it can.
+type forgiving struct{ io.Writer }
+
+func (w forgiving) Write(p []byte) (int, error) {
+	_, _ = w.Writer.Write(p)
+	return len(p), nil
+}
+
+func launch(o daybook.Order, as identity, place *place, output io.Writer) (*process, error) {
 	files := map[string]string{"DAYBOOK_RESULT_FILE": place.path(resultFile)}
 	if len(o.Run.Input) > 0 {
 		files["DAYBOOK_PAYLOAD_FILE"] = place.path(payloadFile)
