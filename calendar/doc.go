@@ -21,6 +21,6 @@
 //     that can never fire is refused when it is compiled.
 //
 // Where to find what: schedule.go (the type and its questions), search.go (the search for fires), cron.go and forms.go
-// (the texts), label.go (windows and their labels), zone.go (zones and offset changes), days.go, csv.go and ics.go
+// (the texts), rule.go and date.go (which dates, and civil dates themselves), label.go (windows and their labels), zone.go (zones and offset changes), days.go, csv.go and ics.go
 // (business calendars), due.go (what the planner asks), describe.go (plain words).
 package calendar

@@ -117,8 +117,8 @@ func (s *Schedule) firstTick(from, to date) (tick, bool) {
 // lastTick returns the last tick of the nominal dates [from, to), of those that fire or of all.
 func (s *Schedule) lastTick(from, to date, skipped bool) (tick, bool) {
 	after, until := s.span(from, to)
-	// Walk back in doubling steps: the last fires of a span are near its end, and a dense schedule has many before.
-	for step := int64(2 * daySeconds); ; step *= 4 {
+	// Walk back in growing steps: the last fires of a span are near its end, and a dense schedule has many before.
+	for step := int64(3600); ; step *= 4 {
 		lower := max(after, until-step)
 		c := s.cursor(behind(lower))
 		var last tick
@@ -200,29 +200,33 @@ func LeftOut(before, after *Schedule, at time.Time) []daybook.Window {
 		if f.Window.Start.After(at.Add(slack)) {
 			break
 		}
-		if f.Skip == "" && !seen[f.Window.Label] {
-			seen[f.Window.Label] = true
-			if first, ok := before.firstRun(f.Window); !ok || !first.After(at) {
-				continue
-			}
-			if last, ok := after.lastRun(f.Window); ok && !last.After(at) {
-				w, err := after.WindowOf(f.Window.Label)
-				if err == nil {
-					out = append(out, w)
-				}
+		if f.Skip != "" || seen[f.Window.Label] {
+			continue
+		}
+		seen[f.Window.Label] = true
+		if after.leavesOut(before, f.Window, at) {
+			if w, err := after.WindowOf(f.Window.Label); err == nil {
+				out = append(out, w)
 			}
 		}
-		if dated(before.kind) { // on to the next window: the rest of this one's dates tell nothing new
+		if dated(before.kind) && before.moveNext == 0 { // on to the next window: this one's other fires tell nothing new
 			kind, _ := base(before.kind)
 			_, to := period(kind, t.date, 0)
-			if before.moveNext == 0 {
-				if next := before.zone.start(to) - 1; next > t.at {
-					c = before.cursor(behind(next))
-				}
+			if next := before.zone.start(to) - 1; next > t.at {
+				c = before.cursor(behind(next))
 			}
 		}
 	}
 	return out
+}
+
+// leavesOut reports whether a window is the old schedule's to fire after the instant, and behind s already.
+func (s *Schedule) leavesOut(before *Schedule, w daybook.Window, at time.Time) bool {
+	if first, ok := before.firstRun(w); !ok || !first.After(at) {
+		return false
+	}
+	last, ok := s.lastRun(w)
+	return ok && !last.After(at)
 }
 
 // maxLeftOut bounds the fires that LeftOut looks at: more than a day of minutes.
@@ -257,3 +261,32 @@ func (s *Schedule) runOf(w daybook.Window) (time.Time, bool) {
 	f, _, ok := s.FiresOf(w)
 	return f.At, ok && f.Skip == ""
 }
+
+// SpanAt returns the span in which an instant lies, when every fire begins a span of the given length: a freeze that
+// comes by schedule. Spans that overlap are one. A fire with Skip begins none. ok is false outside of all spans.
+func (s *Schedule) SpanAt(now time.Time, length time.Duration) (start, end time.Time, ok bool) {
+	if length <= 0 {
+		return time.Time{}, time.Time{}, false
+	}
+	// Fires less than a length ago hold now; those before them may reach into the same span. A span that never ends in
+	// a hundred lengths is cut there.
+	for f := range s.Between(now.Add(-maxSpans*length), now.Add(length)) {
+		if f.Skip != "" {
+			continue
+		}
+		if f.At.After(end) || end.IsZero() {
+			if f.At.After(now) {
+				break
+			}
+			start = f.At
+		}
+		end = f.At.Add(length)
+	}
+	if start.IsZero() || !end.After(now) {
+		return time.Time{}, time.Time{}, false
+	}
+	return start, end, true
+}
+
+// maxSpans bounds how far SpanAt looks back, in lengths.
+const maxSpans = 100

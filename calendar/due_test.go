@@ -112,3 +112,31 @@ func TestLeftOut(t *testing.T) {
 		t.Error(w)
 	}
 }
+
+func TestSpanAt(t *testing.T) {
+	for _, c := range []struct {
+		schedule string
+		length   time.Duration
+		now      string
+		want     string
+	}{
+		{"0 14 * * 1-5", 30 * time.Minute, "2026-10-26T14:10:00Z", "26T14:00 26T14:30"},
+		{"0 14 * * 1-5", 30 * time.Minute, "2026-10-26T14:00:00Z", "26T14:00 26T14:30"},
+		{"0 14 * * 1-5", 30 * time.Minute, "2026-10-26T14:30:00Z", "none"},
+		{"0 14 * * 1-5", 30 * time.Minute, "2026-10-26T13:59:59Z", "none"},
+		{"0 14 * * 1-5", 30 * time.Minute, "2026-10-25T14:10:00Z", "none"},
+		{"0 14 * * *\n20 14 * * *", 30 * time.Minute, "2026-10-26T14:10:00Z", "26T14:00 26T14:50"},
+		{"0 14 * * *\n20 14 * * *", 30 * time.Minute, "2026-10-26T14:40:00Z", "26T14:00 26T14:50"},
+		{"0 22 * * *", 10 * time.Hour, "2026-10-26T03:00:00Z", "25T22:00 26T08:00"},
+		{"", time.Hour, "2026-10-26T03:00:00Z", "none"},
+		{"daily 14:00", 0, "2026-10-26T14:00:00Z", "none"},
+	} {
+		got := "none"
+		if start, end, ok := must(t, Spec{Schedule: c.schedule, Zone: "UTC"}).SpanAt(at(t, c.now), c.length); ok {
+			got = start.Format("2T15:04") + " " + end.Format("2T15:04")
+		}
+		if got != c.want {
+			t.Errorf("%q for %s at %s: %s, want %s", c.schedule, c.length, c.now, got, c.want)
+		}
+	}
+}

@@ -58,7 +58,7 @@ func parseLines(text string) ([]line, error) {
 			continue
 		}
 		if len(row) > maxLineBytes {
-			return nil, located(daybook.Invalid("%d bytes: at most %d are allowed", len(row), maxLineBytes), row, i, len(rows))
+			return nil, located(daybook.Invalid("%d bytes: at most %d are allowed", len(row), maxLineBytes).WithHint("use ranges and steps, or several lines"), row, i, len(rows))
 		}
 		if len(lines) == maxLines {
 			return nil, daybook.Invalid("schedule: more than %d lines", maxLines).WithHint("use a list or a range in a cron line")

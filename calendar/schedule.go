@@ -236,12 +236,18 @@ func (s *Schedule) prev(before int64) (tick, bool) {
 			return tick{}, false
 		}
 	}
-	for hi := before; best < hi; {
-		mid := best + (hi-best+1)/2
-		if at := s.after(mid - 1); at <= before {
+	// best is a fire; any later one lies in (best, hi]. Ask for the next one, then halve what is left.
+	for hi := before; ; {
+		n := s.after(best)
+		if n > hi {
+			break
+		}
+		best = n
+		mid := best + (hi-best)/2
+		if at := s.after(mid); at <= hi {
 			best = at
 		} else {
-			hi = mid - 1
+			hi = mid
 		}
 	}
 	c := s.cursor(behind(best - 1))

@@ -151,7 +151,7 @@ func changes(z zone, from, to int64) []int64 {
 
 // The way along ZoneBounds finds every change that walking hour by hour finds.
 func TestZoneChangesAgreeWithWalking(t *testing.T) {
-	years := [2]int{2023, 2033}
+	years := [2]int{2023, 2029}
 	names := []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia", "Africa/Casablanca",
 		"America/Nuuk", "Asia/Gaza", "Antarctica/Troll", "Pacific/Kwajalein", "Asia/Kolkata", "Europe/Dublin"}
 	if full() {
