@@ -1,0 +1,246 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+// Acted is what became of an act on a run. Line and Next put it in words.
+type Acted struct {
+	Key daybook.Key
+	// Act is dismiss, resolve, cancel or reopen.
+	Act string
+	// From is where the run stood.
+	From daybook.State
+	// Run is the record as it stands afterwards.
+	Run *daybook.Run
+	// Asked: the run is under way, and its executor was asked to end it. What has happened by then decides how it ends.
+	Asked bool
+	// AskedBefore names who had asked for the end already; then nothing changed.
+	AskedBefore string
+	// NobodyExecutes: the run waits for an executor, and no serve was seen lately.
+	NobodyExecutes bool
+	At             time.Time
+}
+
+// Replay lets dead runs run again: the same keys, the steps already done, failures reset. Each key is asked for by the
+// door replay and recorded as a trigger, whatever the answer: started, joined, reused or refused, by the table. The
+// answers are in the order of the keys, each key once.
+//
+// Errors: CodeInvalid for what is no key, or a note that is too long, before anything is done; CodeUnavailable, with the
+// answers so far. A key that does not exist is an answer: refused, ExitNotFound.
+func (c *Control) Replay(ctx context.Context, p Person, keys []daybook.Key, note string) ([]Answer, error) {
+	p, err := p.check()
+	if err != nil {
+		return nil, err
+	}
+	if note, err = reason(note, "a replay", false); err != nil {
+		return nil, err
+	}
+	if len(keys) == 0 {
+		return nil, daybook.Invalid("no key is given").WithHint("daybook dead list shows what can be replayed")
+	}
+	if len(keys) > maxListed {
+		return nil, daybook.Invalid("%d keys at once: at most %d are allowed", len(keys), maxListed)
+	}
+	seen := make(map[daybook.Key]bool, len(keys))
+	for _, k := range keys {
+		if _, err := checkKey(k); err != nil {
+			return nil, err
+		}
+	}
+	states, err := c.s.JobStates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var answers []Answer
+	for _, k := range keys {
+		if seen[k] {
+			continue
+		}
+		seen[k] = true
+		a, err := c.replay(ctx, p, k, note, states)
+		if err != nil {
+			return answers, err
+		}
+		answers = append(answers, a)
+	}
+	return answers, nil
+}
+
+func (c *Control) replay(ctx context.Context, p Person, k daybook.Key, note string, states []daybook.JobState) (Answer, error) {
+	now := c.now()
+	t := target{ask: daybook.Ask{Key: k, Source: daybook.SourceReplay, Actor: p.Name, Note: note}}
+	if st, _, ok := find(states, k.Job()); ok {
+		t.known = c.read(st)
+		c.place(&t, k.Parts())
+	}
+	for try := 1; ; try++ {
+		reply, run, err := c.s.Trigger(ctx, t.ask, nil, now)
+		if daybook.CodeOf(err) == daybook.CodeStale && try < staleTries {
+			continue
+		}
+		if err != nil {
+			return Answer{}, err
+		}
+		if reply.Outcome == daybook.Started {
+			c.o.Wake()
+		}
+		return c.answer(ctx, t, reply, run, now)
+	}
+}
+
+// place finds the window of a key that may have no row, as far as the schedule of today knows it.
+func (c *Control) place(t *target, parts daybook.KeyParts) {
+	if t.schedule == nil || t.kind() == daybook.PerEvent {
+		return
+	}
+	w, err := t.schedule.WindowOf(parts.Window)
+	if err != nil {
+		return
+	}
+	t.window, t.opens = w, w.Start
+	first, last, ok := lastFire(t.schedule, w)
+	if !ok {
+		return
+	}
+	t.opens = first.At
+	if parts.N == 1 && parts.Subject == "" {
+		t.ask.FireAt = last.At
+	}
+}
+
+// Dismiss closes an open letter without doing anything about it. A reason is required.
+//
+// Errors: CodeInvalid, no reason or no key; CodeNotFound, no such key; CodeConflict, there is no open letter (another may
+// have closed it: the message says who), or whether it happened is unknown and must be resolved first.
+func (c *Control) Dismiss(ctx context.Context, p Person, key daybook.Key, note string) (Acted, error) {
+	return c.act(ctx, p, key, "dismiss", note, true, func(r *daybook.Run, who, note string, now time.Time) (daybook.Transition, error) {
+		if l := r.Letter; r.State == daybook.Dead && l != nil && l.State != daybook.LetterOpen {
+			return daybook.Transition{}, letterClosed(r)
+		}
+		return r.Dismiss(who, note, now)
+	})
+}
+
+// Resolve says what happened to an effect whose outcome is unknown: done, not-done, or ask, which asks the probe again.
+// step is the name of the effect; for a run that is one effect as a whole it is run. A reason is required unless as is
+// ask.
+//
+// Errors: CodeInvalid, no reason, another step, or another word; CodeNotFound; CodeConflict, no unknown outcome waits for
+// a person, or there is no probe to ask.
+func (c *Control) Resolve(ctx context.Context, p Person, key daybook.Key, step string, as daybook.Resolution, note string) (Acted, error) {
+	switch as {
+	case daybook.AsDone, daybook.AsNotDone, daybook.AsAsk:
+	default:
+		return Acted{}, badResolution(as)
+	}
+	if step != daybook.StepRun {
+		return Acted{}, badStep(step)
+	}
+	policy := daybook.Policy{}
+	if as == daybook.AsAsk {
+		states, err := c.s.JobStates(ctx)
+		if err != nil {
+			return Acted{}, err
+		}
+		if st, _, ok := find(states, key.Job()); ok {
+			if k := c.read(st); k.job != nil {
+				policy = k.job.Policy()
+			}
+		}
+	}
+	return c.act(ctx, p, key, "resolve", note, as != daybook.AsAsk, func(r *daybook.Run, who, note string, now time.Time) (daybook.Transition, error) {
+		return r.Resolve(as, policy, who, note, now)
+	})
+}
+
+// Cancel ends a run that waits, or asks the executor of one that is under way to end it (Acted.Asked). A reason is
+// required.
+//
+// Errors: CodeInvalid; CodeNotFound; CodeConflict, the run has ended, or whether its effect happened is unknown and being
+// settled.
+func (c *Control) Cancel(ctx context.Context, p Person, key daybook.Key, note string) (Acted, error) {
+	return c.act(ctx, p, key, "cancel", note, true, (*daybook.Run).Cancel)
+}
+
+// Reopen takes a cancelled run back to scheduled, and opens a dismissed letter again. A reason is required.
+//
+// Errors: CodeInvalid; CodeNotFound; CodeConflict, the run is neither.
+func (c *Control) Reopen(ctx context.Context, p Person, key daybook.Key, note string) (Acted, error) {
+	return c.act(ctx, p, key, "reopen", note, true, (*daybook.Run).Reopen)
+}
+
+// rule is a pure rule of the root package about one run.
+type rule func(r *daybook.Run, who, note string, now time.Time) (daybook.Transition, error)
+
+// act loads a run, asks a rule, and applies what it says; when another was first, it is all done again.
+func (c *Control) act(ctx context.Context, p Person, key daybook.Key, name, note string, required bool, decide rule) (Acted, error) {
+	p, err := p.check()
+	if err != nil {
+		return Acted{}, err
+	}
+	if note, err = reason(note, name+" "+daybook.Clip(string(key), daybook.MaxKeyBytes), required); err != nil {
+		return Acted{}, err
+	}
+	now := c.now()
+	for range staleTries {
+		r, err := c.runOf(ctx, key)
+		if err != nil {
+			return Acted{}, err
+		}
+		a := Acted{Key: key, Act: name, From: r.State, At: now}
+		if name == "cancel" && r.State == daybook.Running {
+			err = c.askToEnd(ctx, &a, r, p, note, now)
+			if errors.Is(err, daybook.ErrStale) {
+				continue
+			}
+			if err != nil {
+				return Acted{}, err
+			}
+			return c.acted(ctx, a, now)
+		}
+		t, err := decide(r, p.Name, note, now)
+		if err != nil {
+			return Acted{}, withHint(err, r)
+		}
+		applied, err := c.s.Apply(ctx, []daybook.Transition{t})
+		if err != nil {
+			return Acted{}, err
+		}
+		if !applied[0].Stale {
+			c.o.Wake()
+			return c.acted(ctx, a, now)
+		}
+	}
+	return Acted{}, changesAllTheTime(key)
+}
+
+// askToEnd asks the executor of a running run to end it, once.
+func (c *Control) askToEnd(ctx context.Context, a *Acted, r *daybook.Run, p Person, note string, now time.Time) error {
+	a.Asked = true
+	if r.CancelledBy != "" {
+		a.AskedBefore = r.CancelledBy
+		return nil
+	}
+	return c.s.CancelRunning(ctx, r.Key, r.Fence, daybook.Activity{At: now, Actor: p.Name, Action: "cancel", Key: r.Key, Job: r.Job, Note: note,
+		Before: string(r.State), After: string(r.State)})
+}
+
+func (c *Control) acted(ctx context.Context, a Acted, now time.Time) (Acted, error) {
+	var err error
+	if a.Run, err = c.s.Run(ctx, a.Key); err != nil {
+		return a, err
+	}
+	if a.Run.State.Live() && a.Run.Home == "" {
+		nodes, err := c.s.Nodes(ctx)
+		if err != nil {
+			return a, err
+		}
+		a.NobodyExecutes = len(aliveNodes(nodes, now)) == 0
+	}
+	return a, nil
+}

@@ -1,0 +1,165 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+// Answer is what a person is told about a key that was asked for. Outcome, Exit, HTTP and Because are those of the table
+// of triggers against states; the other fields are what a sentence about it needs. Line and Next put it in words.
+type Answer struct {
+	daybook.Reply
+	Key    daybook.Key
+	Window daybook.Window
+	// Run is the record of the key as it stands afterwards; nil when there is none.
+	Run *daybook.Run
+	// Cover is the run that covers a coalesced one: the answer is about it.
+	Cover *daybook.Run
+	// Span is the row of skipped windows in which a key without a record lies.
+	Span *daybook.Span
+	// Job is the job as the ledger has it: paused by whom and why.
+	Job daybook.JobState
+	// Opens is the first fire of the window, or without one its start.
+	Opens time.Time
+	// Difference says where the payload given differs from the one the run was made with.
+	Difference []string
+	// NobodyExecutes: the run waits for an executor, and no serve was seen lately.
+	NobodyExecutes bool
+	// At is the instant of the answer.
+	At time.Time
+	// Ask is what was asked for.
+	Ask daybook.Ask
+}
+
+// About returns the run that the answer is about: the covering one of a coalesced run. It is nil when there is none.
+func (a Answer) About() *daybook.Run {
+	if a.Cover != nil {
+		return a.Cover
+	}
+	return a.Run
+}
+
+// Err returns nil unless the trigger was refused; then an error with CodeNotFound, CodeInvalid (another payload) or
+// CodeConflict, whose message is Line and whose hint is Next.
+func (a Answer) Err() error {
+	if a.Outcome != daybook.Refused {
+		return nil
+	}
+	e := daybook.Conflict("%s", a.Line())
+	switch {
+	case a.Exit == daybook.ExitNotFound:
+		e.Code = daybook.CodeNotFound
+	case a.Because == daybook.BecausePayload:
+		e.Code = daybook.CodeInvalid
+	}
+	e.Hint = a.Next()
+	return e
+}
+
+// answer joins what a person needs to a reply.
+func (c *Control) answer(ctx context.Context, t target, reply daybook.Reply, run *daybook.Run, now time.Time) (Answer, error) {
+	a := Answer{Reply: reply, Key: t.ask.Key, Window: t.window, Run: run, Job: t.state, Opens: t.opens, At: now, Ask: t.ask}
+	if run != nil {
+		a.Window = run.Window
+	}
+	var err error
+	if a.Cover, err = c.cover(ctx, run); err != nil {
+		return a, err
+	}
+	if reply.Because == daybook.BecausePayload && run != nil {
+		a.Difference = difference(run.Input, t.ask.Payload, run.PayloadHash)
+	}
+	if run == nil && reply.Because != daybook.BecauseNoKey {
+		if a.Span, err = c.spanAt(ctx, t.ask.Key.Job(), t.ask.FireAt); err != nil {
+			return a, err
+		}
+	}
+	if r := a.About(); r != nil && r.State.Live() && r.Home == "" {
+		nodes, err := c.s.Nodes(ctx)
+		if err != nil {
+			return a, err
+		}
+		a.NobodyExecutes = len(aliveNodes(nodes, now)) == 0
+	}
+	return a, nil
+}
+
+// cover returns the run that covers a coalesced one, nil for any other.
+func (c *Control) cover(ctx context.Context, run *daybook.Run) (*daybook.Run, error) {
+	var cover *daybook.Run
+	for depth := 0; run != nil && run.State == daybook.Coalesced && depth < coverDepth; depth++ {
+		r, err := c.s.Run(ctx, run.CoveredBy)
+		if daybook.CodeOf(err) == daybook.CodeNotFound {
+			return cover, nil
+		}
+		if err != nil {
+			return cover, err
+		}
+		cover, run = r, r
+	}
+	return cover, nil
+}
+
+// maxDifferences bounds how many differences of two payloads are named.
+const maxDifferences = 5
+
+// difference names where two payloads differ: by the names at the top, where both are objects.
+func difference(had, given json.RawMessage, hash string) []string {
+	switch {
+	case len(had) == 0 && hash == "":
+		return []string{msgNoPayload}
+	case len(had) == 0:
+		return []string{msgPayloadPruned}
+	}
+	before, ok1 := object(had)
+	after, ok2 := object(given)
+	if !ok1 || !ok2 {
+		return []string{differs("the payload", compact(had), compact(given))}
+	}
+	var list []string
+	add := func(name, was, is string) {
+		if was != is {
+			list = append(list, differs(daybook.Clip(name, 60), was, is))
+		}
+	}
+	for _, name := range sortedKeys(before) {
+		is := ""
+		if v, ok := after[name]; ok {
+			is = compact(v)
+		}
+		add(name, compact(before[name]), is)
+	}
+	for _, name := range sortedKeys(after) {
+		if _, ok := before[name]; !ok {
+			add(name, "", compact(after[name]))
+		}
+	}
+	if extra := len(list) - maxDifferences; extra > 0 {
+		list = append(list[:maxDifferences], moreDifferences(extra))
+	}
+	return list
+}
+
+func object(p json.RawMessage) (map[string]json.RawMessage, bool) {
+	var m map[string]json.RawMessage
+	return m, json.Unmarshal(p, &m) == nil && m != nil
+}
+
+// compact writes JSON without white space and with its names in order, so that equal values are equal texts.
+func compact(p json.RawMessage) string {
+	d := json.NewDecoder(bytes.NewReader(p))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return string(p)
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return string(p)
+	}
+	return string(b)
+}

@@ -1,0 +1,581 @@
+package control
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+// Every text that control says stands in this file, so that a catalogue can take its place. Sentences are plain English
+// and end with a full stop; messages of errors are lower case without one. Keys, states and commands are machine words
+// and never translated.
+
+// Texts about payloads.
+const (
+	msgNoPayload     = "it was made without a payload"
+	msgPayloadPruned = "the payload it was made with is no longer kept, only its fingerprint, which differs"
+)
+
+func differs(name, was, is string) string {
+	return fmt.Sprintf("%s: %s, now %s", name, value(was), value(is))
+}
+
+func value(v string) string {
+	if v == "" {
+		return "absent"
+	}
+	return daybook.Clip(v, 60)
+}
+
+func moreDifferences(n int) string { return fmt.Sprintf("and %d more", n) }
+
+// Errors.
+
+func noJob(name string, names []string) *daybook.Error {
+	e := daybook.NotFound("there is no job %s", quoted(name, daybook.MaxNameBytes))
+	if near := daybook.Nearest(strings.ToLower(name), names); near != "" {
+		return e.WithHint("did you mean %s?", near)
+	}
+	if len(names) == 0 {
+		return e.WithHint("the ledger knows no job yet: daybook serve makes the jobs of daybook.yaml known")
+	}
+	return e.WithHint("daybook job list shows all %d", len(names))
+}
+
+// quoted writes a name as it is when it is harmless.
+func quoted(s string, limit int) string {
+	if s != "" && len(s) <= limit && daybook.CheckName(s) == nil {
+		return s
+	}
+	return fmt.Sprintf("%q", daybook.Clip(s, limit))
+}
+
+func noKey(k daybook.Key) *daybook.Error {
+	return daybook.NotFound("there is no run %s", k).WithHint("daybook key show %s tells what is known about it", k)
+}
+
+func noHold(name string, names []string) *daybook.Error {
+	e := daybook.NotFound("there is no hold %s", quoted(name, 40))
+	if near := daybook.Nearest(name, names); near != "" {
+		return e.WithHint("did you mean %s?", near)
+	}
+	if len(names) > 0 {
+		return e.WithHint("there is: %s", strings.Join(names, ", "))
+	}
+	return e.WithHint("nothing is held")
+}
+
+func noWindow(k known) *daybook.Error {
+	name := k.job.Name
+	if k.kind() == daybook.PerEvent {
+		return daybook.Invalid("job %s is started by events: which one?", name).WithHint("name the event by its id: --window ID")
+	}
+	_, err := k.schedule.WindowOf("?")
+	return daybook.Invalid("job %s has no schedule that names a window: which one?", name).
+		WithHint("add --window: %s", daybook.HintOf(err))
+}
+
+func noDate(job string, kind daybook.WindowKind, hint string) *daybook.Error {
+	return daybook.Invalid("job %s has windows of kind %s: a date does not name one", job, kind).WithHint("%s", hint)
+}
+
+func badResolution(as daybook.Resolution) *daybook.Error {
+	words := []string{string(daybook.AsDone), string(daybook.AsNotDone), string(daybook.AsAsk)}
+	e := daybook.Invalid("%q is not one of %s", daybook.Clip(string(as), 40), strings.Join(words, ", "))
+	if near := daybook.Nearest(string(as), words); near != "" {
+		return e.WithHint("did you mean %s?", near)
+	}
+	return e
+}
+
+func badState(state daybook.State) *daybook.Error {
+	words := make([]string, len(daybook.States))
+	for i, s := range daybook.States {
+		words[i] = string(s)
+	}
+	e := daybook.Invalid("%q is not one of %s", daybook.Clip(string(state), 40), strings.Join(words, ", "))
+	if near := daybook.Nearest(string(state), words); near != "" {
+		return e.WithHint("did you mean %s?", near)
+	}
+	return e
+}
+
+func badStep(step string) *daybook.Error {
+	if step == "" {
+		return daybook.Invalid("no step is named").WithHint("--step %s is the whole run as one effect", daybook.StepRun)
+	}
+	return daybook.Invalid("there is no step %q", daybook.Clip(step, 40)).WithHint("--step %s is the whole run as one effect", daybook.StepRun)
+}
+
+func letterClosed(r *daybook.Run) *daybook.Error {
+	l := r.Letter
+	e := daybook.Conflict("%s has no open letter: it was %s %s by %s", r.Key, l.State, clock(l.ClosedAt, l.ClosedAt, location(r.Zone)), whoever(l.ClosedBy))
+	if l.State == daybook.LetterDismissed {
+		return e.WithHint("daybook run reopen %s --reason … opens it again", r.Key)
+	}
+	return e
+}
+
+func changesAllTheTime(k daybook.Key) *daybook.Error {
+	return &daybook.Error{Code: daybook.CodeStale, Message: fmt.Sprintf("%s changes all the time: nothing was done", k), Hint: "look at it again and repeat the command"}
+}
+
+// withHint tells what can be done instead of an act that a rule refused.
+func withHint(err error, r *daybook.Run) error {
+	e, ok := err.(*daybook.Error)
+	if !ok || e.Hint != "" {
+		return err
+	}
+	switch {
+	case r.State == daybook.Dead && r.Letter != nil && r.Letter.State == daybook.LetterOpen && r.Letter.Kind == daybook.LetterUnknown:
+		e.Hint = resolveCommand(r.Key)
+	case r.State == daybook.Dead && r.Letter != nil && r.Letter.State == daybook.LetterOpen:
+		e.Hint = fmt.Sprintf("daybook dead replay %s, or daybook dead dismiss %s --reason …", r.Key, r.Key)
+	case r.State == daybook.Dead && r.Letter != nil && r.Letter.State == daybook.LetterDismissed, r.State == daybook.Cancelled:
+		e.Hint = fmt.Sprintf("daybook run reopen %s --reason …", r.Key)
+	case r.State.Live():
+		e.Hint = fmt.Sprintf("daybook run watch %s follows it", r.Key)
+	default:
+		e.Hint = fmt.Sprintf("daybook run show %s tells what happened", r.Key)
+	}
+	return e
+}
+
+func resolveCommand(k daybook.Key) string {
+	return fmt.Sprintf("daybook run resolve %s --step %s --as done|not-done|ask --reason …", k, daybook.StepRun)
+}
+
+// Line says in one sentence, or a few, what became of a trigger. It begins with the key.
+func (a Answer) Line() string {
+	text := a.sentence()
+	if a.Cover != nil && a.Because != daybook.BecauseCovered {
+		text = fmt.Sprintf("is covered by %s: %s", a.Cover.Key, text)
+	}
+	if a.NobodyExecutes {
+		text += " Nobody executes now: no serve was seen in the last 30 s."
+	}
+	return fmt.Sprintf("%s  %s", a.Key, text)
+}
+
+// Next is the command that a person is likely to want after the answer; empty when there is none.
+func (a Answer) Next() string {
+	key := a.Key
+	if a.Cover != nil {
+		key = a.Cover.Key
+	}
+	again := fmt.Sprintf("daybook job trigger %s --window %s", a.Key.Job(), a.label())
+	if a.NobodyExecutes && a.Outcome != daybook.Refused {
+		return "daybook serve"
+	}
+	switch a.Because {
+	case daybook.BecauseNoKey, daybook.BecauseNothingToReplay:
+		if a.run().State == daybook.Skipped || a.Span != nil {
+			return again + " --run-skipped"
+		}
+		return again
+	case daybook.BecauseNotOpen:
+		return again + " --early --reason …"
+	case daybook.BecausePaused:
+		return "daybook job resume " + a.Key.Job()
+	case daybook.BecauseOnce, daybook.BecauseFinal:
+		return fmt.Sprintf("daybook job trigger %s --window %s~N --reason …, with the next free number, if a further effect is wanted", a.Key.Job(), a.Window.Label)
+	case daybook.BecauseLetter:
+		return "daybook dead replay " + string(key)
+	case daybook.BecauseUnknown:
+		return resolveCommand(key)
+	case daybook.BecauseDismissed, daybook.BecauseCancelled:
+		return fmt.Sprintf("daybook run reopen %s --reason …", key)
+	case daybook.BecauseSkipped:
+		return again + " --run-skipped"
+	case daybook.BecauseCovered, daybook.BecausePayload:
+		return "daybook run show " + string(key)
+	case daybook.BecauseDone:
+		return "daybook key show " + string(key)
+	case string(daybook.ReasonClock):
+		return "daybook freeze list"
+	}
+	if a.Outcome == daybook.Started || a.Outcome == daybook.Joined {
+		return "daybook run watch " + string(key)
+	}
+	return "daybook key show " + string(key)
+}
+
+// label is that of the key, with ~n and subject as flags take them.
+func (a Answer) label() string {
+	p := a.Key.Parts()
+	s := p.Window
+	if p.N > 1 {
+		s = fmt.Sprintf("%s~%d", s, p.N)
+	}
+	if p.Subject != "" {
+		subject, err := daybook.DecodeSubject(p.Subject)
+		if err != nil {
+			subject = p.Subject
+		}
+		s += " --subject " + shellWord(subject)
+	}
+	return s
+}
+
+// shellWord quotes a word for a shell where that is needed.
+func shellWord(s string) string {
+	if e, err := daybook.EncodeSubject(s); err == nil && e == s {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// run is the run the answer is about, never nil.
+func (a Answer) run() *daybook.Run {
+	if r := a.About(); r != nil {
+		return r
+	}
+	return &daybook.Run{}
+}
+
+func (a Answer) when(t time.Time) string { return clock(t, a.At, a.zone()) }
+
+func (a Answer) zone() *time.Location { return location(a.run().Zone) }
+
+func (a Answer) sentence() string {
+	r := a.run()
+	switch a.Because {
+	case daybook.BecauseNew:
+		return a.started()
+	case daybook.BecauseAgain:
+		return "started: one further attempt under the same key. It stays done if this attempt fails."
+	case daybook.BecauseReplayed:
+		return "started again under the same key, failures reset."
+	case daybook.BecauseRunSkipped:
+		return "started: the window had been skipped."
+	case daybook.BecauseNoKey:
+		return "does not exist: nothing to replay."
+	case daybook.BecauseNotOpen:
+		return fmt.Sprintf("is not open yet: its window opens at %s. Nothing was started.", longClock(a.Opens, location(a.jobZone())))
+	case daybook.BecausePaused:
+		return a.paused()
+	case string(daybook.ReasonClock), string(daybook.ReasonFrozen):
+		return fmt.Sprintf("recorded and held: %s. It starts when that ends.", a.Because)
+	case daybook.BecauseScheduled:
+		return a.scheduled()
+	case daybook.BecauseRunning:
+		return fmt.Sprintf("is running: attempt %d since %s on %s. Nothing was started beside it.", r.Attempts, a.when(r.ClaimedAt), whoever(r.Node))
+	case daybook.BecauseRetryable:
+		return a.retryable()
+	case daybook.BecauseDone:
+		return fmt.Sprintf("already done at %s by %s%s. Nothing was repeated.", a.when(r.EndedAt), byWhom(r.FirstSource, r.FirstActor), counted(r.Counts))
+	case daybook.BecauseOnce:
+		return fmt.Sprintf("was done at %s by %s%s, and its job has effects: once: it is not repeated under this key.",
+			a.when(r.EndedAt), byWhom(r.FirstSource, r.FirstActor), counted(r.Counts))
+	case daybook.BecauseLetter:
+		return fmt.Sprintf("is dead%s: %s. It is not started beside its open letter: replay it.", a.since(), lastError(r))
+	case daybook.BecauseUnknown:
+		return fmt.Sprintf("is dead%s, and whether it happened is unknown: %s. Settle that first.", a.since(), lastError(r))
+	case daybook.BecauseDismissed:
+		return a.closed("was dismissed") + a.refusal(" Open it again first.")
+	case daybook.BecauseFinal:
+		if r.Reason == daybook.ReasonUndone {
+			return fmt.Sprintf("was done and undone. That is final.%s", a.refusal(" Nothing was started."))
+		}
+		return a.closed("was compensated") + " That is final." + a.refusal(" Nothing was started.")
+	case daybook.BecauseSkipped:
+		return fmt.Sprintf("was skipped%s: nothing ran.%s", a.skipReason(), a.refusal(" It runs only if you say so."))
+	case daybook.BecauseNothingToReplay:
+		return fmt.Sprintf("was skipped%s: nothing ran, so there is nothing to replay.", a.skipReason())
+	case daybook.BecauseCovered:
+		return a.covered()
+	case daybook.BecauseCancelled:
+		return fmt.Sprintf("was cancelled at %s. It is not started again by itself.", a.when(r.EndedAt))
+	case daybook.BecausePayload:
+		return fmt.Sprintf("was made with another payload: %s. Nothing was started or changed.", strings.Join(a.Difference, "; "))
+	}
+	return string(a.Because) + "."
+}
+
+func (a Answer) jobZone() string {
+	if a.Run != nil {
+		return a.Run.Zone
+	}
+	j, err := daybook.JobFromCanonical(a.Job.Definition)
+	if err != nil {
+		return ""
+	}
+	return j.Timezone
+}
+
+// refusal adds a sentence that is true of refused triggers only.
+func (a Answer) refusal(s string) string {
+	if a.Outcome == daybook.Refused {
+		return s
+	}
+	return " Nothing was started."
+}
+
+func (a Answer) started() string {
+	if a.Ask.NotOpen && a.Ask.Early {
+		return fmt.Sprintf("started early: its window opens at %s.", longClock(a.Opens, location(a.jobZone())))
+	}
+	if p := a.Key.Parts(); p.N > 1 {
+		return fmt.Sprintf("started: a deliberate further effect for %s.", p.Window)
+	}
+	return "started."
+}
+
+func (a Answer) paused() string {
+	why := ""
+	if a.Job.PausedNote != "" {
+		why = fmt.Sprintf(" (%s)", a.Job.PausedNote)
+	}
+	if a.Outcome == daybook.Started {
+		return fmt.Sprintf("recorded and held: job %s is paused%s.", a.Key.Job(), why)
+	}
+	by := ""
+	if a.Job.PausedBy != "" {
+		by = " by " + a.Job.PausedBy
+	}
+	return fmt.Sprintf("was not started: job %s is paused%s%s.", a.Key.Job(), by, why)
+}
+
+func (a Answer) scheduled() string {
+	r := a.run()
+	switch {
+	case r.Hold != "":
+		return fmt.Sprintf("is scheduled already, and held: %s.", r.Hold)
+	case r.Due.After(a.At):
+		return fmt.Sprintf("is scheduled already, for %s.", a.when(r.Due))
+	}
+	return "is scheduled already and due: it starts when its turn comes."
+}
+
+func (a Answer) retryable() string {
+	r := a.run()
+	next := "now"
+	if r.Due.After(a.At) {
+		next = fmt.Sprintf("at %s (in %s)", a.when(r.Due), short(r.Due.Sub(a.At)))
+	}
+	switch {
+	case r.Hold != "":
+		return fmt.Sprintf("is under way: attempt %d ended, and the next is held: %s.", r.Attempts, r.Hold)
+	case r.Reason == daybook.ReasonSettling:
+		return fmt.Sprintf("is under way: whether attempt %d happened is being asked for, next %s.", r.Attempts, next)
+	case r.Reason == daybook.ReasonReplayed:
+		return fmt.Sprintf("is under way: it was replayed, next try %s.", next)
+	case r.LastError != "":
+		return fmt.Sprintf("is under way: attempt %d failed (%s), next try %s.", r.Attempts, daybook.Clip(oneLine(r.LastError), 120), next)
+	}
+	return fmt.Sprintf("is under way: next try %s.", next)
+}
+
+func (a Answer) since() string {
+	if l := a.run().Letter; l != nil {
+		return " since " + a.when(l.OpenedAt)
+	}
+	return ""
+}
+
+func (a Answer) closed(what string) string {
+	l := a.run().Letter
+	if l == nil {
+		return what + "."
+	}
+	s := fmt.Sprintf("%s at %s by %s", what, a.when(l.ClosedAt), whoever(l.ClosedBy))
+	if l.Note != "" {
+		return s + ": " + strings.TrimSuffix(oneLine(l.Note), ".") + "."
+	}
+	return s + "."
+}
+
+func (a Answer) skipReason() string {
+	reason := a.run().Reason
+	if a.Span != nil {
+		return fmt.Sprintf(" (%s, with the %d windows %s to %s)", a.Span.Reason, a.Span.Count, a.Span.FromLabel, a.Span.ToLabel)
+	}
+	if reason != "" {
+		return fmt.Sprintf(" (%s)", reason)
+	}
+	return ""
+}
+
+func (a Answer) covered() string {
+	if a.Cover == nil {
+		return "is covered by another run. Nothing was started."
+	}
+	return fmt.Sprintf("is covered by %s, which is %s. Ask for that key.", a.Cover.Key, a.Cover.State)
+}
+
+// Line says in one sentence what became of an act. It begins with the key.
+func (a Acted) Line() string {
+	text := ""
+	loc := location(a.Run.Zone)
+	switch {
+	case a.AskedBefore != "":
+		text = fmt.Sprintf("was asked to end by %s already: its executor ends it.", a.AskedBefore)
+	case a.Asked:
+		text = "is running: its executor was asked to end it. If it has begun an effect, whether that happened is settled first."
+	case a.Act == "dismiss":
+		text = "dismissed."
+	case a.Act == "cancel" && a.Run.State == daybook.Done:
+		text = "the further attempt was cancelled; it stays done."
+	case a.Act == "cancel":
+		text = "cancelled."
+	case a.Act == "reopen" && a.Run.State == daybook.Dead:
+		text = "its letter is open again."
+	case a.Act == "reopen":
+		text = "scheduled again."
+	case a.Run.State == daybook.Done:
+		text = "done, as you said: its effect is never begun again."
+	case a.Run.Reason == daybook.ReasonSettling:
+		text = "the far side is asked again."
+	case a.Act == "resolve":
+		text = fmt.Sprintf("not done, as you said: tried again at %s, with the next wire key.", clock(a.Run.Due, a.At, loc))
+	default:
+		text = string(a.Run.State) + "."
+	}
+	if a.NobodyExecutes {
+		text += " Nobody executes now: no serve was seen in the last 30 s."
+	}
+	return fmt.Sprintf("%s  %s", a.Key, text)
+}
+
+// Next is the command that a person is likely to want after the act.
+func (a Acted) Next() string {
+	switch {
+	case a.NobodyExecutes:
+		return "daybook serve"
+	case a.Run.State.Live():
+		return "daybook run watch " + string(a.Key)
+	case a.Run.State == daybook.Dead && a.Run.Letter != nil && a.Run.Letter.State == daybook.LetterOpen:
+		return "daybook dead show " + string(a.Key)
+	}
+	return "daybook key show " + string(a.Key)
+}
+
+// Line says in one sentence what became of a pause or a resume.
+func (p PauseChange) Line() string {
+	name := p.Job.Name
+	switch {
+	case p.Job.Paused && p.Changed:
+		return fmt.Sprintf("job %s is paused: nothing new starts, and windows that become due are skipped: paused.", name)
+	case p.Job.Paused:
+		return fmt.Sprintf("job %s was paused already at %s by %s. Nothing changed.", name, longClock(p.Job.PausedAt, time.UTC), whoever(p.Job.PausedBy))
+	case p.Changed:
+		return fmt.Sprintf("job %s is resumed: what was held may start.", name)
+	}
+	return fmt.Sprintf("job %s was not paused. Nothing changed.", name)
+}
+
+// Next is the command that a person is likely to want after it.
+func (p PauseChange) Next() string {
+	if p.Job.Paused {
+		return "daybook job resume " + p.Job.Name
+	}
+	return "daybook job next " + p.Job.Name
+}
+
+// Words.
+
+// byWhom names a door, and the person who came by it.
+func byWhom(source daybook.Source, actor string) string {
+	switch {
+	case source == "" && actor == "":
+		return "somebody"
+	case actor == "":
+		return string(source)
+	case source == "":
+		return actor
+	}
+	return fmt.Sprintf("%s (%s)", actor, source)
+}
+
+func whoever(name string) string {
+	if name == "" {
+		return "nobody known"
+	}
+	return name
+}
+
+// counted writes counts as (20 charges, 1 mails), in the order of their names.
+func counted(counts map[string]int64) string {
+	if len(counts) == 0 {
+		return ""
+	}
+	words := make([]string, 0, len(counts))
+	for _, name := range sortedKeys(counts) {
+		words = append(words, fmt.Sprintf("%d %s", counts[name], name))
+	}
+	return " (" + strings.Join(words, ", ") + ")"
+}
+
+func lastError(r *daybook.Run) string {
+	text := r.LastError
+	if r.Letter != nil && r.Letter.Error != "" {
+		text = r.Letter.Error
+	}
+	if text == "" {
+		return "it did not say why"
+	}
+	return strings.TrimSuffix(daybook.Clip(oneLine(text), 200), ".")
+}
+
+// oneLine keeps a text from breaking the line it stands in.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if hidden(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// clock writes an instant in a zone: the time of the day, with its date unless that is the date of now.
+func clock(t, now time.Time, loc *time.Location) string {
+	if t.IsZero() {
+		return "an unknown time"
+	}
+	t = t.In(loc)
+	if t.Format(time.DateOnly) == now.In(loc).Format(time.DateOnly) {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateTime)
+}
+
+// longClock writes an instant with date and zone.
+func longClock(t time.Time, loc *time.Location) string {
+	return t.In(loc).Format("2006-01-02 15:04") + " " + loc.String()
+}
+
+// short writes a duration with its two largest units.
+func short(d time.Duration) string {
+	d = d.Round(time.Second)
+	days, hours, minutes, seconds := d/(24*time.Hour), d%(24*time.Hour)/time.Hour, d%time.Hour/time.Minute, d%time.Minute/time.Second
+	var parts []string
+	for _, p := range []struct {
+		n    time.Duration
+		unit string
+	}{{days, "d"}, {hours, "h"}, {minutes, "m"}, {seconds, "s"}} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.unit))
+		} else if len(parts) > 0 {
+			break
+		}
+	}
+	switch len(parts) {
+	case 0:
+		return "0 s"
+	case 1:
+		return parts[0]
+	}
+	return parts[0] + " " + parts[1]
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}

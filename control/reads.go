@@ -1,0 +1,83 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+// Run returns the record of a key with its effect and its newest letter. Errors: CodeInvalid for what is no key;
+// CodeNotFound, with the nearest job name when there is no such job.
+func (c *Control) Run(ctx context.Context, key daybook.Key) (*daybook.Run, error) {
+	return c.runOf(ctx, key)
+}
+
+// Runs lists runs: those of one job newest window first, others in the order of their keys. At most 1,000 come at once;
+// Filter.After continues behind a key. Errors: CodeInvalid, no such state; CodeNotFound, no such job, with the nearest
+// name.
+func (c *Control) Runs(ctx context.Context, f daybook.Filter) ([]*daybook.Run, error) {
+	if f.State != "" && !slices.Contains(daybook.States, f.State) {
+		return nil, badState(f.State)
+	}
+	if f.Job != "" {
+		states, err := c.s.JobStates(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if _, names, ok := find(states, f.Job); !ok {
+			return nil, noJob(f.Job, names)
+		}
+	}
+	f.Limit = min(f.Limit, maxListed)
+	return c.s.Runs(ctx, f)
+}
+
+// Find lists the runs whose key begins with a text, in the order of their keys.
+func (c *Control) Find(ctx context.Context, prefix string, limit int) ([]*daybook.Run, error) {
+	return c.s.Runs(ctx, daybook.Filter{Prefix: prefix, Limit: min(limit, maxListed)})
+}
+
+// Letters lists dead letters: the open ones by priority and age, or all, newest first.
+func (c *Control) Letters(ctx context.Context, openOnly bool, limit int) ([]daybook.Letter, error) {
+	return c.s.Letters(ctx, openOnly, min(limit, maxListed))
+}
+
+// Alerts lists alerts: the open ones by priority and age, or all, newest first.
+func (c *Control) Alerts(ctx context.Context, openOnly bool, limit int) ([]daybook.Alert, error) {
+	return c.s.Alerts(ctx, openOnly, min(limit, maxListed))
+}
+
+// Activities lists who did what, newest first.
+func (c *Control) Activities(ctx context.Context, since time.Time, actor string, limit int) ([]daybook.Activity, error) {
+	return c.s.Activities(ctx, since, actor, min(limit, maxListed))
+}
+
+// Attempts lists the tries of a key, and the questions about it, oldest first. Errors as for Run.
+func (c *Control) Attempts(ctx context.Context, key daybook.Key) ([]daybook.Attempt, error) {
+	if _, err := c.runOf(ctx, key); err != nil {
+		return nil, err
+	}
+	return c.s.Attempts(ctx, key)
+}
+
+// Output returns what an attempt printed. Errors as for Run.
+func (c *Control) Output(ctx context.Context, key daybook.Key, fence int64) (daybook.Output, error) {
+	if _, err := c.runOf(ctx, key); err != nil {
+		return daybook.Output{}, err
+	}
+	return c.s.Output(ctx, key, fence)
+}
+
+// Nodes lists the processes that work on the ledger, the one seen last first.
+func (c *Control) Nodes(ctx context.Context) ([]daybook.Node, error) { return c.s.Nodes(ctx) }
+
+// Executing reports whether anybody executes runs: a serve that was seen in the last 30 s.
+func (c *Control) Executing(ctx context.Context) (bool, error) {
+	nodes, err := c.s.Nodes(ctx)
+	return len(aliveNodes(nodes, c.now())) > 0, err
+}
+
+// Info describes the ledger itself.
+func (c *Control) Info(ctx context.Context) (daybook.LedgerInfo, error) { return c.s.Info(ctx) }
