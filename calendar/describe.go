@@ -50,7 +50,9 @@ func (s *Schedule) Remarks() []string {
 		}
 		fields := r.pick == pickFields
 		if fields && !r.anyDom && r.anyDow {
-			if first := bits.TrailingZeros32(r.doms); first > shortestMonth(r.months) {
+			if first := bits.TrailingZeros32(r.doms); r.months == 1<<2 && first == 29 {
+				out = append(out, prefix+"years without a 29 February have no fire")
+			} else if first > shortestMonth(r.months) {
 				out = append(out, prefix+fmt.Sprintf("months without a day %d have no fire; monthly last day never skips one", first))
 			}
 		}
@@ -68,11 +70,12 @@ func (s *Schedule) Remarks() []string {
 	return out
 }
 
+// shortestMonth returns the fewest days that any month of the set has in some year.
 func shortestMonth(months uint16) int {
 	shortest := 31
 	for m := 1; m <= 12; m++ {
 		if months&(1<<m) != 0 {
-			shortest = min(shortest, [...]int{28, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}[m-1], daysInMonth(2023, m))
+			shortest = min(shortest, daysInMonth(2023, m))
 		}
 	}
 	return shortest

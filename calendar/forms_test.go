@@ -329,3 +329,23 @@ func TestComplete(t *testing.T) {
 		t.Error("no zone")
 	}
 }
+
+func TestRemarks(t *testing.T) {
+	for text, want := range map[string]string{
+		"daily 02:00":           "",
+		"0 9 31 1,3 *":          "",
+		"0 9 30 * *":            "months without a day 30",
+		"monthly 31 09:00":      "months without a day 31",
+		"yearly 02-29 09:00":    "years without a 29 February",
+		"0 9 1 * 1":             "either of them fires",
+		"hourly\ndaily 02:00":   "hourly: every hour, so it follows elapsed time",
+		"0 9 15,31 * *":         "", // a fire in every month
+		"*/15 * * * *":          "",
+		"monthly last day 9:00": "",
+	} {
+		got := strings.Join(must(t, Spec{Schedule: text, Zone: "UTC"}).Remarks(), "; ")
+		if (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

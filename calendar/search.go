@@ -138,7 +138,11 @@ func (s *Schedule) wallTicks(pos tick) []tick {
 	for d := s.nextDate(first, last); ; {
 		if d <= last {
 			found = s.ticksOf(d, pos, found)
-			d = s.nextDate(d+1, last)
+			until := last
+			if len(found) > 0 { // dates further off cannot come between: no need to look for them
+				until = min(last, d+slack+2+date(s.moveNext+s.movePrevious))
+			}
+			d = s.nextDate(d+1, until)
 		}
 		if len(found) > 0 {
 			// Nothing of d or a later date comes before this instant.
