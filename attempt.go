@@ -26,6 +26,7 @@ type Outcome struct {
 	Result     Result
 	Error      string           // for people; empty when done
 	Detail     string           // exit code, signal or status: "exit 75", "signal killed", "503"
+	Exit       int              // of a command, as shells count: its code, 128+n for signal n, 124 at the timeout
 	RetryAfter time.Duration    // asked for by the far side; 0: none
 	Data       json.RawMessage  // the job's own result
 	Counts     map[string]int64 // effects counted by the job, such as charges: 20

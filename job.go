@@ -120,6 +120,20 @@ type Command struct {
 // IsZero reports whether there is nothing to start.
 func (c Command) IsZero() bool { return len(c.Argv) == 0 && c.Shell == "" }
 
+// String shows the command for people, with quotes where an argument needs them.
+func (c Command) String() string {
+	if c.Shell != "" {
+		return c.Shell
+	}
+	words := make([]string, len(c.Argv))
+	for i, w := range c.Argv {
+		if words[i] = w; w == "" || strings.ContainsAny(w, " \t\n\"'\\$`*?[](){}<>|&;#~!") {
+			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
 // Job is a definition: a name, what to run, when, for which window, and what to do when it fails. Names in the file and
 // in JSON are the same words in lower case. The zero value of an optional field means the documented default, which
 // WithDefaults fills in. A Job holds references to secrets, never secrets.

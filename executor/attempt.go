@@ -127,6 +127,9 @@ func (x *Executor) end(f *flight, work Work, o daybook.Outcome) {
 	r := x.snapshot(f)
 	f.outcome = o
 	f.next, f.decided = r.Next(o, work.Job.Policy(), x.o.Clock()), true
+	if a := f.next.Attempt; a != nil && x.o.Home == daybook.HomeOnce {
+		a.Command = work.Job.Command.String() // no definition tells it: the crontab line does
+	}
 	x.clean(f, work)
 }
 

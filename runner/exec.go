@@ -155,7 +155,7 @@ func outcome(job *daybook.Job, state *os.ProcessState, end ending, held bool, re
 	if out.Result == "" {
 		out.Result = byCode
 	}
-	out.Detail = detail
+	out.Detail, out.Exit = detail, exitOf(state, end.cause)
 	if end.cause != nil {
 		out.Detail += " after being asked to end: " + why(end.cause)
 	}
@@ -209,6 +209,21 @@ func readState(state *os.ProcessState, permanent []int) (daybook.Result, string)
 		return daybook.ResultUnknown, "signal " + status.Signal().String()
 	}
 	return ResultOfExit(status.ExitStatus(), permanent), "exit " + strconv.Itoa(status.ExitStatus())
+}
+
+// exitOf is how a command ended, as shells and timeout(1) count.
+func exitOf(state *os.ProcessState, cause error) int {
+	if causedBy(cause, daybook.ErrTimeout) {
+		return daybook.ExitTimeout
+	}
+	if state == nil {
+		return 128 + int(syscall.SIGKILL)
+	}
+	status, _ := state.Sys().(syscall.WaitStatus)
+	if status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
 }
 
 // why says for people why something was asked to end.

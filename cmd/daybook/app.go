@@ -16,6 +16,7 @@ import (
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/calendar"
 	"github.com/daybook-run/daybook/config"
+	"github.com/daybook-run/daybook/runner"
 )
 
 // app is one call of the program: what it may touch, and what the global flags say.
@@ -26,6 +27,7 @@ type app struct {
 	LookupEnv      func(string) (string, bool)
 	ReadFile       func(string) ([]byte, error)
 	LocalZone      func() string // IANA name of the machine's zone, or ""
+	Exec           runner.Exec   // how commands are run; once listens to their output
 
 	flags globals
 }

@@ -46,3 +46,18 @@ the end of the gap) or repeat (the time occurs twice and fires once).`
 
 	textVersion = "Show the versions of Daybook, Go, SQLite and the time zone data"
 )
+
+const (
+	textServe     = "Run the jobs of the file: schedule, execute, look after the ledger"
+	textServeLong = `Runs until it is asked to stop (SIGTERM, Ctrl-C); then nothing new starts, commands are asked to end, and every
+end is written. Several may run on one ledger: a key is still run once.`
+	textFlagListen = "address to answer /healthz on; this version serves nothing else"
+
+	textOnce     = "Guard one line of a crontab: key, log, lease, retries and dead letter, without a server"
+	textOnceLong = `Runs the command under the key of its window, unless that key is done already or under way. Without a file the
+ledger is sqlite:~/.local/state/daybook/daybook.db. Exit codes are those of the command; 124 when it was ended
+at its timeout, 128+n by a signal, 75 when the key is running elsewhere (or, with --no-retry, a later try may
+succeed), and 125 when Daybook itself refused or failed: JSON on stderr says why.`
+	textOnceExample = `  daybook once --job backup --schedule "0 2 * * *" --tz Europe/Berlin -- restic backup /home
+  daybook once --job report --window week --tz Asia/Shanghai --effects once -- ./report`
+)

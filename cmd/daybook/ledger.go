@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // PostgreSQL, the driver "pgx"
+
+	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/calendar"
+	"github.com/daybook-run/daybook/config"
+	"github.com/daybook-run/daybook/control"
+	"github.com/daybook-run/daybook/engine"
+)
+
+// ledger is an opened ledger with the engine on it.
+type ledger struct {
+	*engine.Engine
+	db   engine.DB
+	file *config.File // nil: none was read
+	url  string
+}
+
+// Close closes the engine and the handles.
+func (l *ledger) Close() error {
+	return errors.Join(l.Engine.Close(), l.db.Read.Close(), closeOther(l.db))
+}
+
+func closeOther(db engine.DB) error {
+	if db.Write == db.Read {
+		return nil
+	}
+	return db.Write.Close()
+}
+
+// person is who acts by the command line.
+func (a *app) person() control.Person {
+	name, _ := a.LookupEnv("USER")
+	if u, err := user.Current(); name == "" && err == nil {
+		name = u.Username
+	}
+	if name == "" {
+		name = "unknown"
+	}
+	return control.Person{Name: name}
+}
+
+// open opens the ledger that the call names: --db, DAYBOOK_DB, or the file's. The file is read when it is there, or was
+// named. Commands other than serve, once and db migrate do not make a ledger or change its schema.
+func (a *app) open(ctx context.Context, role string, make bool) (*ledger, error) {
+	f, err := a.fileIfAny()
+	if err != nil {
+		return nil, err
+	}
+	text, err := a.databaseURL(f)
+	if err != nil {
+		return nil, err
+	}
+	return a.openAt(ctx, role, text, f, make)
+}
+
+// fileIfAny reads the configuration: nil when none is there and none was named.
+func (a *app) fileIfAny() (*config.File, error) {
+	_, named := a.LookupEnv("DAYBOOK_CONFIG")
+	if a.flags.config == "" && !named {
+		if _, err := os.Stat(config.DefaultPath); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+	}
+	return config.Load(a.configPath())
+}
+
+func (a *app) openAt(ctx context.Context, role, text string, f *config.File, make bool) (*ledger, error) {
+	db, err := openDB(text, make)
+	if err != nil {
+		return nil, err
+	}
+	number, _ := build()
+	o := engine.Options{Version: number, Role: role, Dir: attemptDir(text), NoMigrate: !make, Log: a.logger(), Now: a.Now, Exec: a.Exec}
+	if f != nil {
+		o.Slots = map[daybook.Lane]int{daybook.LaneLive: f.Slots.Live, daybook.LaneBackfill: f.Slots.Backfill}
+		o.Retention = daybook.Retention{Log: f.Retention.Log, LogRuns: f.Retention.LogRuns}
+		o.Days = a.daysOf(f)
+	}
+	if role == "once" {
+		o.Slots, o.Exec.Tee = map[daybook.Lane]int{}, a.Stdout
+	}
+	e, err := engine.Open(ctx, db, o)
+	if err != nil {
+		return nil, errors.Join(err, db.Read.Close(), closeOther(db))
+	}
+	l := &ledger{Engine: e, db: db, file: f, url: text}
+	if f != nil {
+		if err := e.Define(definitions(f, a.vault())...); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+	}
+	return l, nil
+}
+
+func (a *app) daysOf(f *config.File) func(string) (*calendar.Days, error) {
+	return func(name string) (*calendar.Days, error) {
+		if name == "" {
+			return nil, nil
+		}
+		if d, ok := calendar.Embedded(name); ok {
+			return d, nil
+		}
+		text, err := a.ReadFile(f.Locate(name))
+		if err != nil {
+			return nil, &daybook.Error{Code: daybook.CodeInvalid, Message: "read the calendar " + name, Err: err}
+		}
+		return calendar.ParseDays(name, text)
+	}
+}
+
+// definitions are the jobs of a file, with the paths in it found from where the file lies.
+func definitions(f *config.File, v config.Vault) []engine.Definition {
+	list := make([]engine.Definition, 0, len(f.Jobs))
+	for i := range f.Jobs {
+		j := f.Jobs[i].Job
+		if j.Dir != "" {
+			j.Dir = f.Locate(j.Dir)
+		} else {
+			j.Dir = filepath.Dir(f.Path)
+		}
+		env := j.Env
+		list = append(list, engine.Definition{Job: j, Env: func() (map[string]string, error) { return config.ResolveEnv(env, v) }})
+	}
+	return list
+}
+
+// pragmas with which an acknowledged write survives a power cut, and writers wait for each other.
+const pragmas = "_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)&_txlock=immediate"
+
+// openDB opens handles on the database of a URL; make allows a SQLite file that is not there yet.
+func openDB(text string, make bool) (engine.DB, error) {
+	path, lite := strings.CutPrefix(text, "sqlite:")
+	if !lite {
+		db, err := sql.Open("pgx", text)
+		if err != nil {
+			return engine.DB{}, &daybook.Error{Code: daybook.CodeInvalid, Message: "the database URL", Err: errors.New(config.Mask(err.Error()))}
+		}
+		db.SetMaxOpenConns(16)
+		db.SetMaxIdleConns(8)
+		return engine.DB{Write: db, Read: db}, nil
+	}
+	if err := checkFile(path, make); err != nil {
+		return engine.DB{}, err
+	}
+	source := (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: pragmas}).String()
+	write, err := sql.Open("sqlite", source)
+	if err != nil {
+		return engine.DB{}, &daybook.Error{Code: daybook.CodeUnavailable, Message: "open " + path, Err: err}
+	}
+	read, err := sql.Open("sqlite", source)
+	if err != nil {
+		return engine.DB{}, errors.Join(&daybook.Error{Code: daybook.CodeUnavailable, Message: "open " + path, Err: err}, write.Close())
+	}
+	write.SetMaxOpenConns(1)
+	read.SetMaxOpenConns(4)
+	return engine.DB{Write: write, Read: read}, nil
+}
+
+// checkFile tells what SQLite would not tell well: a folder that is missing, a file that is missing where none may be
+// made, a file that may not be written.
+func checkFile(path string, make bool) error {
+	if make {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return &daybook.Error{Code: daybook.CodeUnavailable, Message: "make the folder of the ledger", Err: err}
+		}
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && make:
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return (&daybook.Error{Code: daybook.CodeUnavailable, Message: "there is no ledger at " + path}).
+			WithHint("daybook serve makes it; or name another with --db or -c")
+	case err != nil:
+		return (&daybook.Error{Code: daybook.CodeUnavailable, Message: "the ledger cannot be written", Err: err}).
+			WithHint("the user that runs daybook needs to read and write the file and its folder")
+	}
+	return file.Close()
+}
+
+// attemptDir is where the attempts of a ledger keep what outlives a crash, on this host.
+func attemptDir(text string) string {
+	if path, lite := strings.CutPrefix(text, "sqlite:"); lite {
+		return path + "-run"
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(stateDir(), "run", strings.NewReplacer("/", "_", ":", "_").Replace(u.Host+u.Path))
+}
+
+// stateDir is the user's folder for state, as the XDG base directory specification has it.
+func stateDir() string {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "daybook")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = os.TempDir()
+	}
+	return filepath.Join(home, ".local", "state", "daybook")
+}
+
+// logger writes to stderr: warnings and worse, or everything with --verbose; JSON where --json is asked for.
+func (a *app) logger() *slog.Logger {
+	level := slog.LevelWarn
+	switch {
+	case a.flags.verbose:
+		level = slog.LevelDebug
+	case a.flags.quiet:
+		level = slog.LevelError
+	}
+	o := &slog.HandlerOptions{Level: level}
+	if a.flags.json {
+		return slog.New(slog.NewJSONHandler(a.Stderr, o))
+	}
+	return slog.New(slog.NewTextHandler(a.Stderr, o))
+}
+
+// waitWhile waits as long as busy says so, looking every so often. False: ctx ended first.
+func waitWhile(ctx context.Context, every time.Duration, busy func() (bool, error)) (bool, error) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		again, err := busy()
+		if err != nil || !again {
+			return true, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return false, nil
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/calendar"
+	"github.com/daybook-run/daybook/config"
+	"github.com/daybook-run/daybook/control"
+	"github.com/daybook-run/daybook/engine"
+)
+
+// onceFlags are what a crontab line says about its job.
+type onceFlags struct {
+	job, schedule, window, date, tz, effects, probe, remembers string
+	timeout                                                    time.Duration
+	noRetry                                                    bool
+}
+
+func newOnce(a *app) *cobra.Command {
+	var o onceFlags
+	cmd := &cobra.Command{
+		Use:     "once --job J [flags] -- COMMAND…",
+		Short:   textOnce,
+		Long:    textOnceLong,
+		Example: textOnceExample,
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			code, err := a.once(cmd.Context(), o, args)
+			switch {
+			case err != nil:
+				a.flags.json = true
+				return &coded{code: daybook.ExitDaybook, err: err}
+			case code != 0:
+				return &coded{code: code, err: errors.New("told already"), silent: true}
+			}
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.job, "job", "", "name of the job (required)")
+	f.StringVar(&o.schedule, "schedule", "", "when the line runs, so that a late cron keeps its key")
+	f.StringVar(&o.window, "window", "", "kind of window, such as day or previous-week (default: by the schedule); alone it takes the wall date")
+	f.StringVar(&o.date, "date", "", "business date, YYYY-MM-DD (default: that of the latest fire already past)")
+	f.StringVar(&o.tz, "tz", "", "IANA time zone; required unless the file defines the job")
+	f.StringVar(&o.effects, "effects", "", "once or repeatable (default repeatable)")
+	f.StringVar(&o.probe, "probe", "", "command that asks whether it happened: exit 0 yes, 1 no, else cannot tell")
+	f.StringVar(&o.remembers, "remembers", "", "how long the far side answers a repeated key: 24h, forever")
+	f.DurationVar(&o.timeout, "timeout", 0, "end the command after this time (default 1h)")
+	f.BoolVar(&o.noRetry, "no-retry", false, "do not wait for the next try: exit 75")
+	return cmd
+}
+
+// once runs a command under the key of its window and returns the code to exit with.
+func (a *app) once(ctx context.Context, o onceFlags, argv []string) (int, error) {
+	switch {
+	case o.job == "":
+		return 0, daybook.Invalid("once: --job is missing").WithHint("daybook once --job NAME --schedule \"0 2 * * *\" --tz ZONE -- COMMAND")
+	case len(argv) == 0:
+		return 0, daybook.Invalid("once: the command is missing").WithHint("it stands behind --")
+	}
+	f, err := a.fileIfAny()
+	if err != nil {
+		return 0, err
+	}
+	text, err := a.onceURL(f)
+	if err != nil {
+		return 0, err
+	}
+	l, err := a.openAt(ctx, "once", text, f, true)
+	if err != nil {
+		return 0, err
+	}
+	code, err := a.onceOn(ctx, l, o, argv)
+	return code, errors.Join(err, l.Close())
+}
+
+// onceURL is the ledger of a call: as for other commands, else the user's own.
+func (a *app) onceURL(f *config.File) (string, error) {
+	env, _ := a.LookupEnv("DAYBOOK_DB")
+	if f == nil && a.flags.db == "" && env == "" {
+		return "sqlite:" + filepath.Join(stateDir(), "daybook.db"), nil
+	}
+	return a.databaseURL(f)
+}
+
+func (a *app) onceOn(ctx context.Context, l *ledger, o onceFlags, argv []string) (int, error) {
+	request, err := a.onceRequest(ctx, l, o, argv)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := l.Control().Trigger(ctx, a.person(), request)
+	if err != nil {
+		return 0, err
+	}
+	switch answer.Outcome {
+	case daybook.Refused:
+		return 0, (&daybook.Error{Code: daybook.CodeConflict, Message: answer.Line()}).WithHint("%s", answer.Next())
+	case daybook.Reused:
+		a.say("%s", answer.Line())
+		return answer.Exit, nil
+	}
+	exit := 0
+	if err := l.Instead(o.job, argv, func(out daybook.Outcome) { exit = out.Exit }); err != nil {
+		return 0, err
+	}
+	r, err := l.Foreground(ctx, answer.Key, !o.noRetry)
+	if err != nil {
+		return 0, err
+	}
+	return a.onceEnded(r, exit)
+}
+
+// onceEnded says how the run stands and returns the code to exit with.
+func (a *app) onceEnded(r *daybook.Run, exit int) (int, error) {
+	switch {
+	case r.State == daybook.Done:
+		return daybook.ExitOK, nil
+	case r.State == daybook.Running:
+		a.say("%s  is running elsewhere, attempt %d", r.Key, r.Attempts)
+		return daybook.ExitElsewhere, nil
+	case r.State.Live():
+		a.say("%s  %s; the next try is due %s", r.Key, r.LastError, r.Due.Format(time.RFC3339))
+		return daybook.ExitElsewhere, nil
+	}
+	a.say("%s  %s: %s", r.Key, r.State, r.LastError)
+	if exit == 0 {
+		exit = daybook.ExitFailed
+	}
+	return exit, nil
+}
+
+// onceRequest turns the flags into a request, and defines the job where no file does.
+func (a *app) onceRequest(ctx context.Context, l *ledger, o onceFlags, argv []string) (control.Request, error) {
+	request := control.Request{Job: o.job, Source: daybook.SourceOnce, Date: o.date}
+	defined, err := a.definedJob(ctx, l, o.job)
+	if err != nil {
+		return request, err
+	}
+	if defined != nil {
+		return request, o.sameAs(defined)
+	}
+	j, schedule, err := o.define(a.person().Name, argv)
+	if err != nil {
+		return request, err
+	}
+	if err := l.Define(engine.Definition{Job: j}); err != nil {
+		return request, err
+	}
+	request.Define = &j
+	switch {
+	case o.date != "":
+		w, err := schedule.OfDate(o.date)
+		if err != nil {
+			return request, err
+		}
+		request.Date, request.Window = "", w.Label
+	case o.schedule == "":
+		request.Window = schedule.Current(a.Now()).Label
+	}
+	return request, nil
+}
+
+// definedJob returns the definition that a file brings, or brought to this ledger; nil when none did.
+func (a *app) definedJob(ctx context.Context, l *ledger, name string) (*daybook.Job, error) {
+	if l.file != nil {
+		if j, err := l.file.Find(name); err == nil {
+			return &j.Job, nil
+		}
+	}
+	states, err := l.Store().JobStates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, st := range states {
+		if st.Name != name || st.Home == daybook.HomeOnce || !st.RetiredAt.IsZero() {
+			continue
+		}
+		j, err := daybook.JobFromCanonical(st.Definition)
+		if err != nil {
+			return nil, err
+		}
+		return &j, l.Define(engine.Definition{Job: j})
+	}
+	return nil, nil
+}
+
+// sameAs refuses flags that say otherwise than the definition: its schedule, window and policies are the file's.
+func (o onceFlags) sameAs(j *daybook.Job) error {
+	for _, f := range []struct{ flag, got, want string }{
+		{"--schedule", o.schedule, j.Schedule}, {"--window", o.window, string(j.Window)}, {"--tz", o.tz, j.Timezone}, {"--effects", o.effects, string(j.Effects)},
+	} {
+		if f.got != "" && f.got != f.want {
+			return daybook.Invalid("job %s is defined by a file: %s %s is not its %s", j.Name, f.flag, f.got, f.want).WithHint("leave %s out", f.flag)
+		}
+	}
+	if o.probe != "" || o.remembers != "" || o.timeout != 0 {
+		return daybook.Invalid("job %s is defined by a file: --probe, --remembers and --timeout are the file's", j.Name).WithHint("leave them out")
+	}
+	return nil
+}
+
+// define makes the definition of a job that no file defines.
+func (o onceFlags) define(owner string, argv []string) (daybook.Job, *calendar.Schedule, error) {
+	j := daybook.Job{Name: o.job, Owner: owner, Schedule: o.schedule, Timezone: o.tz, Window: daybook.WindowKind(o.window), Effects: daybook.Effects(o.effects),
+		Timeout: o.timeout, Command: daybook.Command{Argv: argv}}
+	if o.tz == "" {
+		return j, nil, daybook.Invalid("once: --tz is missing").WithHint("such as --tz Europe/Berlin: nothing falls back to this machine's zone")
+	}
+	if o.schedule == "" && o.window == "" {
+		if o.date == "" {
+			return j, nil, daybook.Invalid("once: nothing says which window the line answers for").
+				WithHint("give --schedule \"0 2 * * *\", or --window day, or --date 2026-10-26")
+		}
+		j.Window = daybook.Day
+	}
+	if o.probe != "" {
+		j.Probe = daybook.Command{Shell: o.probe}
+	}
+	var err error
+	if j.Remembers, err = remembers(o.remembers); err != nil {
+		return j, nil, err
+	}
+	if j.Effects == daybook.Once && j.Window == "" {
+		_, schedule, err := calendar.Complete(j, nil)
+		if err != nil {
+			return j, nil, err
+		}
+		j.Window = schedule.Window()
+	}
+	whole, schedule, err := calendar.Complete(j, nil)
+	if err != nil {
+		return j, nil, err
+	}
+	for _, fault := range whole.Check() {
+		return j, nil, fault.Err
+	}
+	return j, schedule, nil
+}
+
+func remembers(text string) (time.Duration, error) {
+	if strings.EqualFold(text, "forever") {
+		return daybook.Forever, nil
+	}
+	if text == "" {
+		return 0, nil
+	}
+	d, err := config.ParseDuration(text)
+	if err != nil {
+		return 0, flagged("--remembers", err)
+	}
+	return time.Duration(d), nil
+}

@@ -1,0 +1,360 @@
+// Package engine wires the rooms to one ledger and runs their loops. It is the library's front door: open it with your own
+// database handles, register jobs, start it. It decides nothing; it is where clocks are read and random ids are made.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/calendar"
+	"github.com/daybook-run/daybook/control"
+	"github.com/daybook-run/daybook/executor"
+	"github.com/daybook-run/daybook/internal/loop"
+	"github.com/daybook-run/daybook/pruner"
+	"github.com/daybook-run/daybook/runner"
+	"github.com/daybook-run/daybook/scheduler"
+	"github.com/daybook-run/daybook/store"
+)
+
+// DB are the caller's handles; see store.DB.
+type DB = store.DB
+
+// Options of Open. The zero value is right for most.
+type Options struct {
+	Version   string
+	Role      string               // serve (the default) or once
+	Slots     map[daybook.Lane]int // runs at once; default: 16 live, 4 backfill
+	Retention daybook.Retention    // default: 30 days
+	Lease     time.Duration        // default: executor.DefaultLease
+	Dir       string               // for what outlives a crash: a directory of this host and ledger; empty: none
+	Days      func(name string) (*calendar.Days, error)
+	Exec      runner.Exec
+	NoMigrate bool // refuse an older schema instead of bringing it up to date
+	Log       *slog.Logger
+	Now       func() time.Time     // default: time.Now
+	Boot      func() time.Duration // time since boot, suspend included; default: the system's
+}
+
+// DefaultSlots are the runs at once of a process.
+var defaultSlots = map[daybook.Lane]int{daybook.LaneLive: 16, daybook.LaneBackfill: 4}
+
+// DefaultRetention is how long attempts, outputs and payloads are kept.
+const DefaultRetention = 30 * 24 * time.Hour
+
+// Engine is one process on a ledger.
+type Engine struct {
+	o        Options
+	store    *store.Store
+	node     daybook.Node
+	clock    *clock
+	schedule *scheduler.Scheduler
+	exec     *executor.Executor
+	control  *control.Control
+
+	mu          sync.RWMutex
+	work        map[string]executor.Work
+	definitions map[string]*daybook.Job
+	jobs        []scheduler.Job
+}
+
+// Definition is a job with how this process does it.
+type Definition struct {
+	Job daybook.Job // as written; it is completed here
+	// Env resolves the secrets of a command, when an attempt starts. May be nil.
+	Env func() (map[string]string, error)
+	// Do and Ask are the registered function and its probe, for a job without a command.
+	Do  runner.Func
+	Ask runner.ProbeFunc
+}
+
+// Open verifies the handles and opens the ledger in them, which is made if there is none. Errors are those of store.Open.
+func Open(ctx context.Context, db DB, o Options) (*Engine, error) {
+	o = o.withDefaults()
+	s, err := store.Open(ctx, db, store.Options{NewID: newID, Migrate: !o.NoMigrate, Now: o.Now()})
+	if err != nil {
+		return nil, err
+	}
+	version, source := calendar.TZData()
+	e := &Engine{o: o, store: s, work: make(map[string]executor.Work), definitions: make(map[string]*daybook.Job)}
+	e.node = daybook.Node{ID: newID(), Host: hostname(), PID: os.Getpid(), Role: o.Role, Version: o.Version, TZData: version + " " + source,
+		StartedAt: o.Now(), BootID: bootID()}
+	e.clock = newClock(s, e.node, o.Now, o.Boot, o.Log)
+	e.exec = executor.New(s, executor.Options{Node: e.node.ID, Home: home(o.Role), Slots: o.Slots, Lease: o.Lease, Dir: o.Dir, NewID: newID,
+		Clock: e.clock.Now, Work: e.workOf, Log: o.Log})
+	e.schedule = scheduler.New(s, scheduler.Options{Compile: e.compile, TZData: e.node.TZData, Log: o.Log, Woke: e.exec.Wake})
+	e.control = control.New(s, control.Options{Clock: e.clock.Now, Days: e.days, Defined: e.defined, Wake: e.exec.Wake})
+	return e, nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.Role == "" {
+		o.Role = "serve"
+	}
+	if o.Slots == nil {
+		o.Slots = defaultSlots
+	}
+	if o.Retention.Log == 0 {
+		o.Retention.Log = DefaultRetention
+	}
+	if o.Lease == 0 {
+		o.Lease = executor.DefaultLease
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Boot == nil {
+		o.Boot = sinceBoot
+	}
+	return o
+}
+
+func home(role string) string {
+	if role == "once" {
+		return daybook.HomeOnce
+	}
+	return ""
+}
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
+
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return name
+}
+
+// Close gives up what Open took. The handles are the caller's.
+func (e *Engine) Close() error { return e.store.Close() }
+
+// Control is what a person can do.
+func (e *Engine) Control() *control.Control { return e.control }
+
+// Store is the ledger, for what looks after it as a whole.
+func (e *Engine) Store() *store.Store { return e.store }
+
+// Node is this process as the ledger lists it.
+func (e *Engine) Node() daybook.Node { return e.node }
+
+func (e *Engine) days(name string) (*calendar.Days, error) {
+	if name == "" {
+		return nil, nil
+	}
+	if e.o.Days != nil {
+		return e.o.Days(name)
+	}
+	if d, ok := calendar.Embedded(name); ok {
+		return d, nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, &daybook.Error{Code: daybook.CodeInvalid, Message: "read the calendar " + name, Err: err}
+	}
+	return calendar.ParseDays(name, text)
+}
+
+func (e *Engine) compile(j daybook.Job) (scheduler.Job, error) {
+	days, err := e.days(j.Calendar)
+	if err != nil {
+		return scheduler.Job{}, err
+	}
+	j, schedule, err := calendar.Complete(j, days)
+	return scheduler.Job{Job: &j, Schedule: schedule}, err
+}
+
+func (e *Engine) workOf(job string) (executor.Work, bool) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	w, ok := e.work[job]
+	return w, ok
+}
+
+func (e *Engine) defined(job string) (*daybook.Job, bool) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	j, ok := e.definitions[job]
+	return j, ok
+}
+
+// Define makes the given definitions the ones this process knows, all or none. They count from Start, or from Load on.
+// Errors have CodeInvalid and name the job; all of them are returned.
+func (e *Engine) Define(definitions ...Definition) error {
+	jobs := make([]scheduler.Job, 0, len(definitions))
+	work := make(map[string]executor.Work, len(definitions))
+	known := make(map[string]*daybook.Job, len(definitions))
+	var faults []error
+	for _, d := range definitions {
+		if d.Ask != nil {
+			d.Job.HasProbe = true
+		}
+		j, w, err := e.complete(d)
+		if err == nil && known[j.Name] != nil {
+			err = daybook.Invalid("job %s is defined twice", j.Name)
+		}
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		jobs, work[j.Name], known[j.Name] = append(jobs, j), w, j.Job
+	}
+	if len(faults) > 0 {
+		return errors.Join(faults...)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.jobs, e.work, e.definitions = jobs, work, known
+	return nil
+}
+
+func (e *Engine) complete(d Definition) (scheduler.Job, executor.Work, error) {
+	j, err := e.compile(d.Job)
+	if err != nil {
+		return j, executor.Work{}, err
+	}
+	var faults []error
+	for _, f := range j.Check() {
+		faults = append(faults, f.Err)
+	}
+	if len(faults) > 0 {
+		return j, executor.Work{}, errors.Join(faults...)
+	}
+	r, err := runner.For(j.Job, runner.Options{Exec: e.o.Exec, Funcs: map[string]runner.GoFunc{j.Name: {Do: d.Do, Ask: d.Ask}}})
+	if err != nil {
+		return j, executor.Work{}, err
+	}
+	w := executor.Work{Job: j.Job, Runner: r, Env: d.Env}
+	if p, ok := r.(daybook.Prober); ok && j.Asks() {
+		w.Prober = p
+	}
+	if s, ok := r.(daybook.Survivor); ok {
+		w.Survivor = s
+	}
+	return j, w, nil
+}
+
+// Load makes the defined jobs the ledger's current ones: what changed gets a new revision, what is gone is retired.
+func (e *Engine) Load(ctx context.Context) error {
+	e.mu.RLock()
+	jobs := e.jobs
+	e.mu.RUnlock()
+	return e.schedule.Load(ctx, jobs, true, e.clock.Now())
+}
+
+// stopTimeout bounds a graceful stop: commands are asked to end, then ended, and what they did is written.
+const stopTimeout = daybook.TerminationGrace + 10*time.Second
+
+// Start loads the defined jobs and works until ctx ends; then it stops gracefully: nothing new starts, what runs is asked
+// to end, and every end is written. ready, if not nil, is called once everything runs.
+func (e *Engine) Start(ctx context.Context, ready func()) error {
+	if err := e.clock.begin(ctx); err != nil {
+		return err
+	}
+	if err := e.Load(ctx); err != nil {
+		return fmt.Errorf("load jobs: %w", err)
+	}
+	if err := e.beat(ctx, e.clock.Now()); err != nil {
+		return err
+	}
+	working, stopWorking := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWorking()
+	var running sync.WaitGroup
+	o := loop.Options{Now: e.clock.Now, Log: e.o.Log}
+	running.Go(func() { loop.Run(ctx, e.planning(), o) })
+	running.Go(func() { loop.Run(working, e.working(), o) })
+	if ready != nil {
+		ready()
+	}
+	<-ctx.Done()
+	limited, cancel := context.WithTimeout(working, stopTimeout)
+	defer cancel()
+	err := e.exec.Stop(limited)
+	stopWorking()
+	running.Wait()
+	return errors.Join(err, e.bye(ctx))
+}
+
+// planning are the loops that end at once when a stop is asked for.
+func (e *Engine) planning() []loop.Item {
+	return []loop.Item{
+		{Name: "scheduler", Service: planner{e.clock, e.schedule}, Every: time.Second},
+		{Name: "pruner", Service: pruner.New(e.store, e.o.Retention), Every: time.Minute},
+		{Name: "checkpoint", Service: service(e.checkpoint), Every: time.Minute},
+	}
+}
+
+// planner plans by a clock that was looked at first: a leap is noticed before it makes a window.
+type planner struct {
+	clock     *clock
+	scheduler *scheduler.Scheduler
+}
+
+// Tick implements daybook.Service.
+func (p planner) Tick(ctx context.Context, now time.Time) (bool, error) {
+	if _, err := p.clock.Tick(ctx, now); err != nil {
+		return false, err
+	}
+	return p.scheduler.Tick(ctx, now)
+}
+
+// working are the loops that go on until every end is written.
+func (e *Engine) working() []loop.Item {
+	return []loop.Item{
+		{Name: "claims", Service: e.claims(), Every: time.Second, Wake: e.exec.Woken()},
+		{Name: "leases", Service: executor.Leases{Executor: e.exec}, Every: e.exec.Every()},
+		{Name: "rescue", Service: &executor.Rescue{Executor: e.exec}, Every: e.exec.Every()},
+		{Name: "beat", Service: service(func(ctx context.Context, now time.Time) (bool, error) { return false, e.beat(ctx, now) }), Every: beatEvery},
+	}
+}
+
+// beatEvery is how often a node says that it lives. NobodyExecutes of control waits three times as long.
+const beatEvery = 10 * time.Second
+
+// service makes a function a daybook.Service.
+type service func(ctx context.Context, now time.Time) (bool, error)
+
+// Tick implements daybook.Service.
+func (s service) Tick(ctx context.Context, now time.Time) (bool, error) { return s(ctx, now) }
+
+// claims is the claiming service, held back while the clock of this node is too far from the database's.
+func (e *Engine) claims() daybook.Service {
+	claims := executor.Claims{Executor: e.exec}
+	return service(func(ctx context.Context, now time.Time) (bool, error) {
+		if err := e.clock.usable(); err != nil {
+			return false, err
+		}
+		return claims.Tick(ctx, now)
+	})
+}
+
+func (e *Engine) beat(ctx context.Context, now time.Time) error {
+	n := e.node
+	n.Offset, n.BootClock = e.clock.Offset(), e.o.Boot()
+	return e.store.Beat(ctx, n, now)
+}
+
+// bye says that this node stopped on purpose.
+func (e *Engine) bye(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	now := e.clock.Now()
+	n := e.node
+	n.StoppedAt, n.Offset, n.BootClock = now, e.clock.Offset(), e.o.Boot()
+	return e.store.Beat(ctx, n, now)
+}
+
+func (e *Engine) checkpoint(ctx context.Context, _ time.Time) (bool, error) {
+	_, err := e.store.Checkpoint(ctx)
+	return false, err
+}
