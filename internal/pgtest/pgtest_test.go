@@ -117,6 +117,18 @@ func TestAServerTakesSettings(t *testing.T) {
 	}
 }
 
+func TestTheEnvironmentNamesAServer(t *testing.T) {
+	c := Server(t)
+	t.Setenv(EnvServer, c.url("postgres")+"&application_name=named")
+	url := URL(t)
+	if !strings.Contains(url, fmt.Sprintf(":%d/daybook_test_", c.port)) || !strings.Contains(url, "application_name=named") {
+		t.Errorf("URL is %s, want a database of its own on the server named", url)
+	}
+	if n := count(t, connect(t, url), "SELECT 1"); n != 1 {
+		t.Error("the server does not answer")
+	}
+}
+
 // TestAKilledProcessLeavesNothing kills a test process that has a server.
 func TestAKilledProcessLeavesNothing(t *testing.T) {
 	programs(t)
