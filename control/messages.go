@@ -475,6 +475,258 @@ func (p PauseChange) Next() string {
 	return "daybook job next " + p.Job.Name
 }
 
+// Stories.
+
+const msgPruned = "the log was emptied: attempts, output, payload and result are gone, the key stays"
+
+func triggerText(t daybook.Trigger) string {
+	who := string(t.Source)
+	if t.Actor != "" {
+		who += ", " + oneLine(t.Actor)
+	}
+	text := fmt.Sprintf("%s → %s", who, t.Outcome)
+	if t.Fire != "" {
+		text += " (fire " + t.Fire + ")"
+	}
+	return text
+}
+
+func attemptText(a daybook.Attempt) string {
+	text := fmt.Sprintf("attempt %d → %s", a.Number, strings.ReplaceAll(string(a.Result), "_", " "))
+	if a.Detail != "" {
+		text += " (" + oneLine(a.Detail) + ")"
+	}
+	begun := a.BegunAt
+	if begun.IsZero() {
+		begun = a.ClaimedAt
+	}
+	if took := a.EndedAt.Sub(begun); !begun.IsZero() && took > 0 {
+		text += " after " + short(took)
+	}
+	if a.Node != "" {
+		text += " on " + oneLine(a.Node)
+	}
+	return text
+}
+
+func runningText(r *daybook.Run) string {
+	text := fmt.Sprintf("attempt %d is running on %s", r.Attempts, whoever(r.Node))
+	if r.CancelledBy != "" {
+		text += ", asked to end by " + oneLine(r.CancelledBy)
+	}
+	return text
+}
+
+func questionText(a daybook.Attempt) string {
+	return fmt.Sprintf("asked about %s → %s", a.WireKey, strings.ReplaceAll(string(a.Result), "_", " "))
+}
+
+func lateText(a daybook.Attempt) string {
+	if a.LateTaken {
+		return fmt.Sprintf("attempt %d reported late: %s, taken", a.Number, a.LateResult)
+	}
+	return fmt.Sprintf("attempt %d reported late: %s, kept as evidence only", a.Number, a.LateResult)
+}
+
+func letterOpenedText(l daybook.Letter) string {
+	if l.Kind == daybook.LetterUnknown {
+		return "dead letter: whether it happened is unknown"
+	}
+	return "dead letter"
+}
+
+func letterClosedText(l daybook.Letter) string {
+	return fmt.Sprintf("letter %s by %s", l.State, whoever(oneLine(l.ClosedBy)))
+}
+
+func actText(a daybook.Activity) string {
+	text := fmt.Sprintf("%s by %s", a.Action, whoever(oneLine(a.Actor)))
+	if a.Before != "" && a.After != "" && a.Before != a.After {
+		text += fmt.Sprintf(": %s → %s", a.Before, a.After)
+	}
+	return text
+}
+
+// Line says in one sentence what is known about a key.
+func (s Story) Line() string {
+	text := ""
+	switch {
+	case s.Run != nil:
+		text = string(s.Run.State)
+		if s.Run.Reason != "" {
+			text += fmt.Sprintf(" (%s)", s.Run.Reason)
+		}
+		if s.Cover != nil {
+			text += fmt.Sprintf(", covered by %s, which is %s", s.Cover.Key, s.Cover.State)
+		}
+		if !s.Run.EndedAt.IsZero() && !s.Run.State.Live() {
+			text += " " + clock(s.Run.EndedAt, s.At, location(s.Run.Zone))
+		}
+		text += "."
+	case s.Absence == AbsentSpan:
+		text = fmt.Sprintf("was skipped (%s), with the %d windows %s to %s: nothing ran.", s.Span.Reason, s.Span.Count, s.Span.FromLabel, s.Span.ToLabel)
+	case s.Absence == AbsentNotOpen:
+		text = fmt.Sprintf("is not open yet: its window opens at %s.", longClock(s.Opens, time.UTC))
+	case s.Absence == AbsentNoWindow:
+		text = "names no window: " + s.Why + "."
+	default:
+		text = "has no record: nothing ran, and nobody asked for it."
+	}
+	return fmt.Sprintf("%s  %s", s.Key, text)
+}
+
+// Status.
+
+const (
+	msgNoReconcile = "there is no reconcile job"
+	msgNoJobs      = "no job is defined"
+)
+
+func many(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
+}
+
+func lettersText(n int) string { return many(n, "open dead letter", "open dead letters") }
+
+func oldLettersText(n int) string {
+	return many(n, "dead letter is", "dead letters are") + " open for more than 24 h"
+}
+
+func silentText(v JobView, now time.Time) string {
+	if v.LastGood.Key == "" {
+		return "has no good window since it is known"
+	}
+	return fmt.Sprintf("has had no good window since %s (%s ago)", v.LastGood.Key, short(now.Sub(v.LastGood.EndedAt)))
+}
+
+func lateRunText(l LateRun, now time.Time) string {
+	text := "is late by " + short(now.Sub(l.Since))
+	switch {
+	case l.Run == nil:
+		return text + ": no scheduler has decided it"
+	case l.Run.Hold != "":
+		return text + ": held, " + string(l.Run.Hold)
+	case l.Run.State == daybook.Running:
+		return text + fmt.Sprintf(": attempt %d is running", l.Run.Attempts)
+	case l.Run.State == daybook.Retryable && l.Run.LastError != "":
+		return text + ": " + daybook.Clip(oneLine(l.Run.LastError), 120)
+	}
+	return text + ": " + string(l.Run.State)
+}
+
+func faultText(v JobView) string { return "cannot be planned: " + oneLine(v.Fault) }
+
+func holdText(h daybook.Hold) string {
+	if h.Name == daybook.HoldClock {
+		return "held: the clock is not confirmed: " + oneLine(h.Detail)
+	}
+	return "held: " + h.Name + ": " + oneLine(h.Detail)
+}
+
+func endHoldCommand(h daybook.Hold) string {
+	return fmt.Sprintf("daybook freeze end %s --reason …", h.Name)
+}
+
+func nobodyText(seen, now time.Time) string {
+	if seen.IsZero() {
+		return "nobody executes: no serve was ever seen"
+	}
+	return fmt.Sprintf("nobody executes: a serve was seen last %s ago", short(now.Sub(seen)))
+}
+
+// Doctor.
+
+const (
+	msgNoHolds   = "nothing is held"
+	msgNoLetters = "no dead letter is open"
+	msgWALDo     = "look for a reader that keeps a transaction open; daybook serve folds the log in when it can"
+	msgServeDo   = "daybook serve"
+	msgQueueDo   = "raise slots, or look at what is running: daybook run list --state running"
+	msgOffsetDo  = "set the clock of that machine: a node that is off by more than 5 s claims nothing"
+	msgTZDataDo  = "give all machines the same zone data, so that they agree on coming windows"
+	msgVersionDo = "run one version everywhere"
+	msgNoJobsDo  = "daybook init writes a first daybook.yaml, daybook serve makes its jobs known"
+	msgRetiredDo = "daybook run cancel KEY --reason …, or define the job again"
+	msgHorizonDo = "add the days off of the coming year: beyond that date only weekends are known"
+	msgHolesDo   = "daybook serve decides them at its next scan; daybook job trigger JOB --window LABEL runs one now"
+)
+
+func ledgerText(i daybook.LedgerInfo) string {
+	return fmt.Sprintf("ledger %s, schema %d, %s", i.Database, i.Schema, bytesText(i.Bytes))
+}
+
+func bytesText(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%d KiB", (n+1023)/1024)
+}
+
+func walText(n int64) string { return "the write-ahead log has grown to " + bytesText(n) }
+
+func waitingText(c daybook.Counts, now time.Time) string {
+	n := c.Live[daybook.Scheduled] + c.Live[daybook.Retryable]
+	if n == 0 {
+		return ""
+	}
+	text := ", and " + many(n, "run waits", "runs wait")
+	if !c.OldestDue.IsZero() && c.OldestDue.Before(now) {
+		text += ", the oldest for " + short(now.Sub(c.OldestDue))
+	}
+	return text
+}
+
+func queueText(late time.Duration) string { return "the oldest due run waits for " + short(late) }
+
+func offsetText(n daybook.Node) string {
+	return fmt.Sprintf("node %s: its clock is off by %s", whoever(n.Host), n.Offset.Round(time.Millisecond))
+}
+
+func tzdataText(n daybook.Node, here string) string {
+	return fmt.Sprintf("node %s has zone data %s, this program has %s", whoever(n.Host), n.TZData, here)
+}
+
+func versionText(n, other daybook.Node) string {
+	return fmt.Sprintf("node %s runs %s, node %s runs %s", whoever(n.Host), n.Version, whoever(other.Host), other.Version)
+}
+
+func nodesText(alive []daybook.Node, tzdata string) string {
+	return many(len(alive), "serve is", "serves are") + " alive, version " + alive[0].Version + ", zone data " + tzdata
+}
+
+func jobsText(n int) string {
+	return many(n, "job: its", "jobs: their") + " schedules work, and every window of the last 7 days is accounted for"
+}
+
+func retiredText(job string, keys []string) string {
+	return fmt.Sprintf("job %s is defined by no file any more and has open runs: %s", job, listed(keys))
+}
+
+func horizonText(name, last string) string { return fmt.Sprintf("calendar %s ends %s", name, last) }
+
+func behindText(job string, f daybook.Fire, now time.Time) string {
+	return fmt.Sprintf("job %s: no scheduler has decided the fire %s, %s ago", job, f.Nominal, short(now.Sub(f.At)))
+}
+
+func holesText(keys []string) string {
+	return many(len(keys), "window has", "windows have") + " neither a run nor a reason: " + listed(keys)
+}
+
+// listed names a few of many.
+func listed(keys []string) string {
+	const few = 5
+	if len(keys) <= few {
+		return strings.Join(keys, ", ")
+	}
+	return strings.Join(keys[:few], ", ") + fmt.Sprintf(" and %d more", len(keys)-few)
+}
+
 // Words.
 
 // byWhom names a door, and the person who came by it.
@@ -571,10 +823,10 @@ func short(d time.Duration) string {
 	return parts[0] + " " + parts[1]
 }
 
-func sortedKeys[V any](m map[string]V) []string {
+func sortedKeys[K ~string, V any](m map[K]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
-		keys = append(keys, k)
+		keys = append(keys, string(k))
 	}
 	sort.Strings(keys)
 	return keys

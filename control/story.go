@@ -1,0 +1,170 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+// Absence says why a key has no record.
+type Absence string
+
+// Absences. The zero value: the key has a record.
+const (
+	AbsentSpan     Absence = "skipped"        // it lies in a span of windows that were skipped together
+	AbsentNotOpen  Absence = "not open"       // its window's first fire, or its start, lies ahead
+	AbsentNoWindow Absence = "no such window" // its label names no window of the job as it is defined now
+	AbsentNothing  Absence = "nothing known"  // the window is past and nobody asked for it
+)
+
+// Story is all that is known about a key, in the order of time.
+type Story struct {
+	Key     daybook.Key
+	Run     *daybook.Run // with its effect and newest letter; nil: the key has no record, and Absence says why
+	Absence Absence
+	Span    *daybook.Span // with AbsentSpan
+	Opens   time.Time     // with AbsentNotOpen
+	Why     string        // with AbsentNoWindow
+
+	Cover    *daybook.Run  // the run that covers a coalesced one
+	Further  []daybook.Key // deliberate further effects for the same window and subject
+	Triggers []daybook.Trigger
+	Attempts []daybook.Attempt // tries, and questions to the far side
+	Letters  []daybook.Letter
+	// Acts are what people did about it, as far as the newest 1,000 acts since it was made hold them.
+	Acts     []daybook.Activity
+	Timeline []Entry
+	At       time.Time
+}
+
+// Entry is one line of a story.
+type Entry struct {
+	At   time.Time
+	What string // trigger, attempt, question, late report, letter, act, pruned
+	Text string
+	Note string // what explains it: a reason, an error; may be empty
+}
+
+// Key tells all that is known about a key. A key without a record is an answer: Absence says why. Errors: CodeInvalid for
+// what is no key; CodeNotFound, no such job, with the nearest name.
+func (c *Control) Key(ctx context.Context, key daybook.Key) (Story, error) {
+	now := c.now()
+	s := Story{Key: key, At: now}
+	parts, err := checkKey(key)
+	if err != nil {
+		return s, err
+	}
+	if s.Run, err = c.s.Run(ctx, key); daybook.CodeOf(err) == daybook.CodeNotFound {
+		s.Run = nil
+		if err := c.absence(ctx, &s, parts, now); err != nil {
+			return s, err
+		}
+	} else if err != nil {
+		return s, err
+	}
+	if s.Cover, err = c.cover(ctx, s.Run); err != nil {
+		return s, err
+	}
+	highest, err := c.s.HighestN(ctx, parts.Job, parts.Window, parts.Subject)
+	if err != nil {
+		return s, err
+	}
+	for n := 1; n <= min(highest, maxListed); n++ {
+		other := parts
+		if other.N = n; other.N != parts.N {
+			s.Further = append(s.Further, other.Key())
+		}
+	}
+	if s.Triggers, err = c.s.Triggers(ctx, key); err != nil || s.Run == nil {
+		s.Timeline = s.timeline()
+		return s, err
+	}
+	if s.Attempts, err = c.s.Attempts(ctx, key); err != nil {
+		return s, err
+	}
+	if s.Letters, err = c.s.LettersOf(ctx, key); err != nil {
+		return s, err
+	}
+	acts, err := c.s.Activities(ctx, s.Run.CreatedAt, "", maxListed)
+	for i := len(acts) - 1; i >= 0; i-- { // oldest first
+		if acts[i].Key == key {
+			s.Acts = append(s.Acts, acts[i])
+		}
+	}
+	s.Timeline = s.timeline()
+	return s, err
+}
+
+// absence finds out why a key has no record.
+func (c *Control) absence(ctx context.Context, s *Story, parts daybook.KeyParts, now time.Time) error {
+	k, err := c.lookUp(ctx, parts.Job, false, now)
+	if err != nil {
+		return err
+	}
+	s.Absence = AbsentNothing
+	if k.schedule == nil {
+		return nil
+	}
+	if _, err := k.schedule.WindowOf(parts.Window); err != nil {
+		s.Absence, s.Why = AbsentNoWindow, err.Error()
+		return nil
+	}
+	t := target{known: k}
+	c.place(&t, parts)
+	if s.Span, err = c.spanAt(ctx, parts.Job, t.ask.FireAt); err != nil {
+		return err
+	}
+	switch {
+	case s.Span != nil:
+		s.Absence = AbsentSpan
+	case t.opens.After(now):
+		s.Absence, s.Opens = AbsentNotOpen, t.opens
+	}
+	return nil
+}
+
+// timeline puts everything in the order of time.
+func (s *Story) timeline() []Entry {
+	var list []Entry
+	add := func(at time.Time, what, text, note string) {
+		if !at.IsZero() {
+			list = append(list, Entry{At: at, What: what, Text: text, Note: oneLine(note)})
+		}
+	}
+	for _, t := range s.Triggers {
+		add(t.At, "trigger", triggerText(t), t.Note)
+	}
+	for _, a := range s.Attempts {
+		switch {
+		case a.Probe:
+			add(a.EndedAt, "question", questionText(a), a.Error)
+		case a.Result != "":
+			add(a.EndedAt, "attempt", attemptText(a), a.Error)
+		}
+		if a.LateResult != "" {
+			add(a.LateAt, "late report", lateText(a), a.LateError)
+		}
+	}
+	if r := s.Run; r != nil && r.State == daybook.Running {
+		add(r.ClaimedAt, "attempt", runningText(r), "")
+	}
+	for _, l := range s.Letters {
+		add(l.OpenedAt, "letter", letterOpenedText(l), l.Error)
+		add(l.ClosedAt, "letter", letterClosedText(l), l.Note)
+	}
+	for _, a := range s.Acts {
+		switch a.Action {
+		case "replay", "dismiss", "trigger": // the trigger, or the letter, says so already
+		default:
+			add(a.At, "act", actText(a), a.Note)
+		}
+	}
+	if s.Run != nil {
+		add(s.Run.PrunedAt, "pruned", msgPruned, "")
+	}
+	slices.SortStableFunc(list, func(a, b Entry) int { return cmp.Compare(a.At.UnixMicro(), b.At.UnixMicro()) })
+	return list
+}
