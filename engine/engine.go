@@ -289,7 +289,7 @@ func (e *Engine) Start(ctx context.Context, ready func()) error {
 func (e *Engine) planning() []loop.Item {
 	return []loop.Item{
 		{Name: "scheduler", Service: planner{e.clock, e.schedule}, Every: time.Second},
-		{Name: "pruner", Service: pruner.New(e.store, e.o.Retention), Every: time.Minute},
+		{Name: "pruner", Service: pruner.New(e.store, pruner.Options{Retention: e.o.Retention}), Every: time.Minute},
 		{Name: "checkpoint", Service: service(e.checkpoint), Every: time.Minute},
 	}
 }
