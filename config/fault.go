@@ -76,29 +76,39 @@ func (e Errors) MarshalJSON() ([]byte, error) {
 	}{"daybook/faults.v1", faults})
 }
 
-// sorted orders faults by position and drops what is said twice.
-func sorted(faults []Fault) []Fault {
+// maxFaults bounds the faults that are kept of one file.
+const maxFaults = 1000
+
+// finish orders faults by position, drops what is said twice and adds the excerpts.
+func (r *reader) finish(faults []Fault) []Fault {
 	slices.SortStableFunc(faults, func(a, b Fault) int {
 		if a.Line != b.Line {
 			return a.Line - b.Line
 		}
 		return a.Column - b.Column
 	})
-	return slices.CompactFunc(faults, func(a, b Fault) bool {
+	faults = slices.CompactFunc(faults, func(a, b Fault) bool {
 		return a.Line == b.Line && a.Column == b.Column && a.Message == b.Message
 	})
+	line, masked := 0, []rune(nil) // a line may be megabytes long and have a thousand faults
+	for i := range faults {
+		f := &faults[i]
+		if f.Line < 1 || f.Line > len(r.lines) {
+			continue
+		}
+		if f.Line != line {
+			line, masked = f.Line, []rune(maskLine(r.lines[f.Line-1]))
+		}
+		f.Excerpt = excerpt(masked, f.Line, f.Column)
+	}
+	return faults
 }
 
 // excerptWidth is how many characters of a line are shown.
 const excerptWidth = 100
 
-// excerpt shows one line of the source and a caret below the column. A secret in it is masked, keeping its length, so
-// that the caret stays right.
-func excerpt(lines []string, line, column int) string {
-	if line < 1 || line > len(lines) {
-		return ""
-	}
-	runes := []rune(maskLine(lines[line-1]))
+// excerpt shows one line of the source and a caret below the column.
+func excerpt(runes []rune, line, column int) string {
 	at := min(max(column-1, 0), len(runes))
 	from := 0
 	if at > excerptWidth*3/4 {
@@ -150,7 +160,8 @@ var (
 	namedSecret = regexp.MustCompile(`(?i)([a-z0-9_]*(?:passw(?:or)?d|passphrase|secret|token|api_?key|private_?key|credential)[a-z0-9_]*["']?\s*[:=]\s*)("[^"]*"?|'[^']*'?|[^\s,}&"']+)()`)
 )
 
-// maskLine replaces what looks like a secret in a line of the source by stars, one a character. References stay.
+// maskLine replaces what looks like a secret in a line of the source by stars, one a character, so that a caret below
+// the line stays right. References stay.
 func maskLine(line string) string {
 	return maskWith(namedSecret, maskWith(urlPassword, line))
 }

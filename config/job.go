@@ -317,7 +317,7 @@ func readEnv(r *reader, d *draft, _, v *node) {
 
 // readJob reads one job over its defaults and completes it.
 func (r *reader) readJob(key, value *node, d *draft) (Job, bool) {
-	before := len(r.faults)
+	before := r.count()
 	d.begin = key.pos
 	if value.kind != isMap {
 		r.wrong(value, d.what, "a map", "write what it does below it, indented: schedule, run, owner")
@@ -338,7 +338,7 @@ func (r *reader) readJob(key, value *node, d *draft) (Job, bool) {
 	r.checkJob(d)
 	days := r.readDays(d)
 	r.checkForms(d, days)
-	if len(r.faults) > before || d.bad["timezone"] || d.bad["calendar"] {
+	if r.count() > before || d.bad["timezone"] || d.bad["calendar"] {
 		return Job{}, false
 	}
 	job, schedule, err := calendar.Complete(d.job, days)

@@ -61,14 +61,25 @@ type reader struct {
 	lines    []string
 	readFile func(string) ([]byte, error) // of business calendars
 	faults   []Fault
+	more     int // faults beyond maxFaults
 	warnings []Fault
 }
 
 func (r *reader) fault(at pos, hint, format string, args ...any) {
+	if len(r.faults) >= maxFaults {
+		r.more++
+		return
+	}
 	r.faults = append(r.faults, r.at(at, hint, fmt.Sprintf(format, args...)))
 }
 
+// count returns how many faults there are so far.
+func (r *reader) count() int { return len(r.faults) + r.more }
+
 func (r *reader) warn(at pos, hint, format string, args ...any) {
+	if len(r.warnings) >= maxFaults {
+		return
+	}
 	r.warnings = append(r.warnings, r.at(at, hint, fmt.Sprintf(format, args...)))
 }
 
@@ -82,8 +93,7 @@ func (r *reader) failed(at pos, what string, err error) {
 }
 
 func (r *reader) at(at pos, hint, message string) Fault {
-	return Fault{File: r.path, Line: at.line, Column: at.column, Message: message, Hint: hint,
-		Excerpt: excerpt(r.lines, at.line, at.column)}
+	return Fault{File: r.path, Line: at.line, Column: at.column, Message: message, Hint: hint}
 }
 
 // name is one name that a map may have: its word and how its value is read.

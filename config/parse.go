@@ -1,6 +1,8 @@
 package config
 
 import (
+	"fmt"
+
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/calendar"
 )
@@ -18,9 +20,13 @@ func parse(name string, src []byte, readFile func(string) ([]byte, error)) (*Fil
 		r.readFileMap(root, f)
 	}
 	if len(r.faults) > 0 {
-		return nil, Errors(sorted(r.faults))
+		faults := r.finish(r.faults)
+		if r.more > 0 {
+			faults = append(faults, Fault{File: name, Message: fmt.Sprintf("%d faults more", r.more), Hint: "mend the first ones and check again"})
+		}
+		return nil, Errors(faults)
 	}
-	f.Warnings = sorted(r.warnings)
+	f.Warnings = r.finish(r.warnings)
 	return f, nil
 }
 
@@ -69,7 +75,7 @@ func (r *reader) readJobs(n *node, defaults *draft, f *File) {
 		}
 		first[name] = p.key.pos
 		if err := daybook.CheckName(name); err != nil {
-			r.faults = append(r.faults, r.at(p.key.pos, orElse(daybook.HintOf(err), "a job name is 1 to 64 lower-case letters, digits, '_' and '-'"), err.Error()))
+			r.fault(p.key.pos, orElse(daybook.HintOf(err), "a job name is 1 to 64 lower-case letters, digits, '_' and '-'"), "%s", err)
 			continue
 		}
 		if p.value.kind == isNull {

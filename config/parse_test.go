@@ -11,7 +11,6 @@ import (
 	"github.com/daybook-run/daybook/internal/golden"
 )
 
-
 // noFiles stands in for the file system: no test of a text depends on what lies beside it.
 func noFiles(string) ([]byte, error) { return nil, fs.ErrNotExist }
 

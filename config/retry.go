@@ -116,10 +116,10 @@ var growingNames = []name[growing]{
 // growth works a growing ladder out: each delay is the one before times the factor, at most max.
 func (r *reader) growth(n *node, what string) ([]time.Duration, bool) {
 	g := growing{what: what, factor: 2, max: daybook.MaxDelay, times: -1}
-	before := len(r.faults)
+	before := r.count()
 	readMap(r, n, what, growingNames, nil, &g)
 	switch {
-	case g.bad || len(r.faults) > before:
+	case g.bad || r.count() > before:
 		return nil, false
 	case g.first == 0 || g.times < 0:
 		r.fault(n.pos, "write {first: 1m, factor: 5, max: 1h, times: 3}; factor is 2 if left out", "%s needs first and times", what)

@@ -16,7 +16,7 @@ import (
 // Limits of the text. The parser's time grows with the square of a map's length and of the depth of nesting, so both
 // are bounded before it sees them.
 const (
-	maxTokens = 200_000
+	maxTokens = 100_000
 	maxDepth  = 20
 )
 
@@ -52,7 +52,7 @@ func (r *reader) readTree(src []byte) *node {
 		}
 		root = n
 	}
-	if root == nil && len(r.faults) == 0 {
+	if root == nil && r.count() == 0 {
 		r.fault(pos{1, 1}, "daybook init writes a file to start from", "the file is empty")
 	}
 	return root
@@ -111,8 +111,8 @@ func (r *reader) tokens(text string) (toks token.Tokens, ok bool) {
 		r.fault(pos{}, "split it into several ledgers", "the file has more than %d words and signs", maxTokens)
 		return nil, false
 	}
-	before := len(r.faults)
-	depth, dashes, last := 0, 0, 0
+	before := r.count()
+	depth, dashes, last, colon := 0, 0, 0, 0
 	for _, t := range toks {
 		at := positionOf(t)
 		if t.Type == token.SequenceEntryType {
@@ -141,12 +141,19 @@ func (r *reader) tokens(text string) (toks token.Tokens, ok bool) {
 		case token.MappingKeyType:
 			r.fault(at, "write name: value; a text that begins with ? is put in quotes", "keys written with ? are not used in this file")
 		}
+		if t.Type == token.MappingValueType && depth == 0 {
+			if at.line == colon { // the parser would find it as well, in time that grows with the square
+				r.fault(at, `put the text in quotes if it holds ": "`, "a second ':' in one value")
+				return nil, false
+			}
+			colon = at.line
+		}
 		if depth > maxDepth || dashes > maxDepth || t.Type == token.MappingValueType && t.Position.IndentNum > 10*maxDepth {
 			r.fault(at, "nothing in this file needs it", "more than %d levels of nesting", maxDepth)
 			return nil, false
 		}
 	}
-	return toks, len(r.faults) == before
+	return toks, r.count() == before
 }
 
 func parseTokens(toks token.Tokens) (f *ast.File, err error) {
