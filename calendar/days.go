@@ -11,8 +11,8 @@ import (
 // other date. It never changes once read.
 type Days struct {
 	name        string
-	off         map[date]string // days off that are not weekend days, with their names
-	work        map[date]string // working days that are weekend days
+	off         map[date]string // days off with their names; they count on weekdays
+	work        map[date]string // make-up working days with their names; they count on weekends
 	weekend     uint8           // bits 0 (Sunday) to 6
 	first, last date            // what the data covers
 }
