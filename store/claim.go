@@ -245,13 +245,13 @@ func (s *Store) Expired(ctx context.Context, now, ahead time.Time, limit int) ([
 	return runs, nil
 }
 
-const releaseAsking = `UPDATE daybook_live SET asking = '', lease_us = 0 WHERE key = $1 AND asking = $2 AND lease_us < $3`
+const releaseAsking = `UPDATE daybook_live SET asking = '', lease_us = 0 WHERE key = $1 AND asking = $2 AND lease_us = $3`
 
 // ReleaseAsking implements daybook.Claimer.
 func (s *Store) ReleaseAsking(ctx context.Context, runs []*daybook.Run, now time.Time) error {
 	return s.write(ctx, "release questions", func(ctx context.Context, t *tx) error {
 		for _, r := range runs {
-			if _, err := t.exec(ctx, releaseAsking, string(r.Key), r.Asking, us(now)); err != nil {
+			if _, err := t.exec(ctx, releaseAsking, string(r.Key), r.Asking, us(r.Lease)); err != nil {
 				return err
 			}
 		}

@@ -128,9 +128,6 @@ func (t *tx) writePlans(ctx context.Context, plans []*daybook.Plan, paused map[s
 				started[p.Job.Name]++
 			}
 		}
-		if err := t.countKnown(ctx, rows.Triggers, rows.Runs); err != nil {
-			return nil, err
-		}
 	}
 	fresh, err := t.insertRuns(ctx, runs)
 	if err != nil {
@@ -139,20 +136,28 @@ func (t *tx) writePlans(ctx context.Context, plans []*daybook.Plan, paused map[s
 	if len(fresh) != len(runs) {
 		return nil, errMet
 	}
-	return started, t.insertTriggers(ctx, triggers)
+	return started, t.recordFires(ctx, triggers, fresh)
 }
 
-// countKnown counts the triggers that met a run that was there before.
-func (t *tx) countKnown(ctx context.Context, triggers []*daybook.Trigger, made []*daybook.Run) error {
-	if len(triggers) == 0 {
-		return nil
-	}
-	fresh := make(map[daybook.Key]bool, len(made))
-	for _, r := range made {
-		fresh[r.Key] = true
-	}
+// recordFires records the triggers of plans and counts those that met a run that was there before.
+func (t *tx) recordFires(ctx context.Context, triggers []*daybook.Trigger, fresh map[daybook.Key]bool) error {
+	var first, met []*daybook.Trigger
 	for _, g := range triggers {
 		if fresh[g.Key] {
+			first = append(first, g)
+		} else {
+			met = append(met, g)
+		}
+	}
+	if err := t.insertTriggers(ctx, first); err != nil {
+		return err
+	}
+	for _, g := range met {
+		n, err := t.insertTrigger(ctx, g)
+		if err != nil {
+			return err
+		}
+		if n == 0 { // this fire was recorded before
 			continue
 		}
 		refused := g.Outcome == daybook.Refused
@@ -168,7 +173,7 @@ func (t *tx) countKnown(ctx context.Context, triggers []*daybook.Trigger, made [
 	return nil
 }
 
-const selectLiveOfJobs = `SELECT l.job, l.key, l.state, l.attempts, l.reason, l.start_us FROM daybook_live l WHERE l.job /*in $1*/ AND l.parent = '' ORDER BY l.start_us DESC, l.key DESC`
+const selectLiveOfJobs = `SELECT l.job, l.key, l.state, l.attempts, l.reason, l.lane FROM daybook_live l WHERE l.job /*in $1*/ AND l.parent = '' ORDER BY l.start_us DESC, l.key DESC`
 
 // facts reads what the ledger knows that matters to the plans.
 func (t *tx) facts(ctx context.Context, plans []*daybook.Plan) ([]daybook.Facts, error) {
@@ -194,6 +199,9 @@ func (t *tx) facts(ctx context.Context, plans []*daybook.Plan) ([]daybook.Facts,
 	if err := t.existing(ctx, keys, func(k daybook.Key, s daybook.Standing) { facts[index[k.Job()]].Existing[k] = s }); err != nil {
 		return nil, err
 	}
+	if err := t.skippedBefore(ctx, plans, facts); err != nil {
+		return nil, err
+	}
 	if len(jobs) == 0 {
 		return facts, nil
 	}
@@ -206,8 +214,9 @@ func (t *tx) facts(ctx context.Context, plans []*daybook.Plan) ([]daybook.Facts,
 		var k daybook.Key
 		var state daybook.State
 		var reason daybook.Reason
-		var attempts, start int64
-		if err := rows.Scan(&job, &k, &state, &attempts, &reason, &start); err != nil {
+		var lane daybook.Lane
+		var attempts int64
+		if err := rows.Scan(&job, &k, &state, &attempts, &reason, &lane); err != nil {
 			return err
 		}
 		if mine[k] {
@@ -215,11 +224,56 @@ func (t *tx) facts(ctx context.Context, plans []*daybook.Plan) ([]daybook.Facts,
 		}
 		f := &facts[index[job]]
 		f.LiveRun = true
-		if state == daybook.Scheduled && attempts == 0 && f.Waiting == "" && reason != daybook.ReasonAgain {
+		// What was asked for on its own, a further effect or the past, takes in nothing.
+		alone := reason == daybook.ReasonAgain || lane != daybook.LaneLive || k.Parts().N > 1
+		if state == daybook.Scheduled && attempts == 0 && f.Waiting == "" && !alone {
 			f.Waiting = k
 		}
 		return nil
 	}, list)
+}
+
+const selectSpansOf = `SELECT job, from_us, to_us, from_label, to_label, windows, reason, revision, decided_us FROM daybook_spans
+WHERE job /*in $1*/ AND to_us >= $2`
+
+// skippedBefore adds the windows that lie in a span: a later fire of one that was skipped meets that decision.
+func (t *tx) skippedBefore(ctx context.Context, plans []*daybook.Plan, facts []daybook.Facts) error {
+	byJob := make(map[string]int)
+	var jobs []string
+	var first time.Time
+	for i, p := range plans {
+		if len(p.Windows) == len(facts[i].Existing) {
+			continue
+		}
+		byJob[p.Job.Name] = i
+		jobs = append(jobs, p.Job.Name)
+		for _, w := range p.Windows {
+			if first.IsZero() || w.Last.Before(first) {
+				first = w.Last
+			}
+		}
+	}
+	if len(jobs) == 0 {
+		return nil
+	}
+	list, err := t.s.d.list(jobs)
+	if err != nil {
+		return err
+	}
+	return t.query(ctx, selectSpansOf, func(rows *sql.Rows) error {
+		sp, err := scanSpan(rows)
+		if err != nil {
+			return err
+		}
+		i := byJob[sp.Job]
+		for _, w := range plans[i].Windows {
+			k := daybook.KeyParts{Job: sp.Job, Window: w.Window.Label}.Key()
+			if _, known := facts[i].Existing[k]; !known && inSpan([]daybook.Span{sp}, w.Last) {
+				facts[i].Existing[k] = daybook.Standing{Exists: true, State: daybook.Skipped, SpanReason: sp.Reason}
+			}
+		}
+		return nil
+	}, list, us(first))
 }
 
 const selectStandings = `SELECT r.key, COALESCE(l.state, r.state), r.reason, r.effects,

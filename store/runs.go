@@ -223,13 +223,25 @@ SELECT * FROM v WHERE TRUE ON CONFLICT DO NOTHING`
 func (t *tx) insertTriggers(ctx context.Context, triggers []*daybook.Trigger) error {
 	rows := make([][]any, len(triggers))
 	for i, g := range triggers {
-		if g.ID == "" {
-			g.ID = t.s.newID()
-		}
-		rows[i] = []any{string(g.Key), g.ID, g.Job, string(g.Source), string(g.Outcome), clean(g.Actor, daybook.MaxActorBytes),
-			clean(g.Note, daybook.MaxReasonBytes), g.Fire, us(g.At), g.PayloadHash}
+		rows[i] = t.triggerRow(g)
 	}
 	return t.bulk(ctx, insertTriggers, rows, nil)
+}
+
+func (t *tx) triggerRow(g *daybook.Trigger) []any {
+	if g.ID == "" {
+		g.ID = t.s.newID()
+	}
+	return []any{string(g.Key), g.ID, g.Job, string(g.Source), string(g.Outcome), clean(g.Actor, daybook.MaxActorBytes),
+		clean(g.Note, daybook.MaxReasonBytes), g.Fire, us(g.At), g.PayloadHash}
+}
+
+const insertOneTrigger = `INSERT INTO daybook_triggers (key, id, job, source, outcome, actor, note, fire, at_us, payload_hash)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING`
+
+// insertTrigger records one trigger and returns 0 when its fire was recorded before.
+func (t *tx) insertTrigger(ctx context.Context, g *daybook.Trigger) (int64, error) {
+	return t.exec(ctx, insertOneTrigger, t.triggerRow(g)...)
 }
 
 const countTrigger = `UPDATE daybook_runs SET triggers = triggers + 1, refused = refused + $2 WHERE key = $1`

@@ -156,8 +156,14 @@ func TestAPlanIsWrittenOnce(t *testing.T) {
 			func() error { return s.Beat(ctx, daybook.Node{ID: "n1", StartedAt: now}, now) },
 			func() error { _, err := s.Nodes(ctx); return err },
 			func() error { _, err := s.ClockOffset(ctx, time.Now); return err },
-			func() error { _, err := s.Pause(ctx, "report", daybook.Activity{At: now, Actor: "ops", Action: "pause"}); return err },
-			func() error { _, err := s.Hold(ctx, daybook.Hold{Name: "clock", Since: now, Detail: "leapt"}); return err },
+			func() error {
+				_, err := s.Pause(ctx, "report", daybook.Activity{At: now, Actor: "ops", Action: "pause"})
+				return err
+			},
+			func() error {
+				_, err := s.Hold(ctx, daybook.Hold{Name: "clock", Since: now, Detail: "leapt"})
+				return err
+			},
 			func() error { _, err := s.EndHold(ctx, "clock", daybook.Activity{At: now}); return err },
 			func() error { _, err := s.Activities(ctx, time.Time{}, "", 0); return err },
 			func() error { _, err := s.Checkpoint(ctx); return err },

@@ -17,6 +17,9 @@ import (
 
 // suite lists the topics, one a file.
 var suite = []topic{
+	{"runs", runCases},
+	{"claim", claimCases},
+	{"lease", leaseCases},
 }
 
 type topic struct {
@@ -190,12 +193,15 @@ func (k *kit) end(r *daybook.Run, j *daybook.Job, o daybook.Outcome) *daybook.Ru
 	return k.find(r.Key)
 }
 
-// try claims one run, begins it and ends it.
+// try claims the run that comes first, begins it and ends it.
 func (k *kit) try(j *daybook.Job, o daybook.Outcome) *daybook.Run {
 	k.Helper()
-	r := k.one()
-	k.begin(r, j)
-	return k.end(r, j, o)
+	runs := k.claim(1)
+	if len(runs) == 0 {
+		k.Fatal("there is nothing to claim")
+	}
+	k.begin(runs[0], j)
+	return k.end(runs[0], j, o)
 }
 
 func (k *kit) find(key daybook.Key) *daybook.Run {
