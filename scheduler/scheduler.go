@@ -60,6 +60,9 @@ type Scheduler struct {
 	jobs  map[string]*entry
 	queue queue
 	scans []*entry // by when their look-back is compared next
+
+	held   []*entry // due, but nothing of their kind starts now
+	heldAt time.Time
 }
 
 // entry is one job as this process plans it.
@@ -119,7 +122,7 @@ func (s *Scheduler) Load(ctx context.Context, jobs []Job, retireOthers bool, now
 	for _, st := range states {
 		known[st.Name] = st
 	}
-	s.jobs, s.queue, s.scans = make(map[string]*entry, len(jobs)), nil, nil
+	s.jobs, s.queue, s.scans, s.held = make(map[string]*entry, len(jobs)), nil, nil, nil
 	for _, j := range jobs {
 		s.enter(ctx, j, known[j.Name], now)
 	}
@@ -231,6 +234,7 @@ func (s *Scheduler) faulty(ctx context.Context, e *entry, cause error, now time.
 
 // Tick implements daybook.Service: it decides what became due, else compares one job's look-back with its rows.
 func (s *Scheduler) Tick(ctx context.Context, now time.Time) (more bool, err error) {
+	s.releaseHeld(ctx, now)
 	var due []*entry
 	for len(due) < plansPerTick && len(s.queue) > 0 && !s.queue[0].next.After(now) {
 		due = append(due, heap.Pop(&s.queue).(*entry))
@@ -248,9 +252,27 @@ func (s *Scheduler) Tick(ctx context.Context, now time.Time) (more bool, err err
 	return s.scanOne(ctx, now)
 }
 
+// heldPause is how often what is held is looked at again.
+const heldPause = time.Second
+
+// releaseHeld puts what was held back into the queue, by its next fire: the clock may have gone back since.
+func (s *Scheduler) releaseHeld(ctx context.Context, now time.Time) {
+	if since := now.Sub(s.heldAt); len(s.held) == 0 || since >= 0 && since < heldPause {
+		return
+	}
+	held := s.held
+	s.held = nil
+	for _, e := range held {
+		s.requeue(ctx, e, now)
+	}
+}
+
 // Wait implements loop.Waiter.
 func (s *Scheduler) Wait(now time.Time) time.Duration {
-	if len(s.queue) == 0 {
+	switch {
+	case len(s.held) > 0:
+		return heldPause
+	case len(s.queue) == 0:
 		return time.Hour
 	}
 	return s.queue[0].next.Sub(now)
@@ -294,8 +316,7 @@ func (s *Scheduler) planned(ctx context.Context, e *entry, p daybook.Planned, no
 		s.overtaken(ctx, e, p, now)
 		return false
 	case p.Held != "":
-		e.next = now.Add(time.Second)
-		s.queue.put(e)
+		s.held, s.heldAt = append(s.held, e), now
 		return false
 	}
 	e.cursor = p.Cursor
