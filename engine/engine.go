@@ -87,7 +87,7 @@ func Open(ctx context.Context, db DB, o Options) (*Engine, error) {
 	e.node = daybook.Node{ID: newID(), Host: hostname(), PID: os.Getpid(), Role: o.Role, Version: o.Version, TZData: version + " " + source,
 		StartedAt: o.Now(), BootID: bootID()}
 	e.clock = newClock(s, e.node, o.Now, o.Boot, o.Log)
-	e.exec = executor.New(s, executor.Options{Node: e.node.ID, Home: home(o.Role), Slots: o.Slots, Lease: o.Lease, Dir: o.Dir, NewID: newID,
+	e.exec = executor.New(s, executor.Options{Node: e.node.ID, Home: home(o.Role), Slots: o.Slots, Lease: o.Lease, Dir: o.Dir, Survivor: &o.Exec, NewID: newID,
 		Clock: e.clock.Now, Work: e.workOf, Log: o.Log})
 	e.schedule = scheduler.New(s, scheduler.Options{Compile: e.compile, TZData: e.node.TZData, Log: o.Log, Woke: e.exec.Wake})
 	e.control = control.New(s, control.Options{Clock: e.clock.Now, Days: e.days, Defined: e.defined, Wake: e.exec.Wake})
@@ -237,9 +237,6 @@ func (e *Engine) complete(d Definition) (scheduler.Job, executor.Work, error) {
 	w := executor.Work{Job: j.Job, Runner: r, Env: d.Env}
 	if p, ok := r.(daybook.Prober); ok && j.Asks() {
 		w.Prober = p
-	}
-	if s, ok := r.(daybook.Survivor); ok {
-		w.Survivor = s
 	}
 	return j, w, nil
 }

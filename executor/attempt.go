@@ -21,13 +21,13 @@ func (x *Executor) attempt(ctx context.Context, f *flight) {
 		x.handBack(f, daybook.ReasonNoDefinition, awayPause)
 		return
 	}
-	if x.survived(f.run, work) {
+	if x.survived(f.run) {
 		x.handBack(f, daybook.ReasonLost, alivePause)
 		return
 	}
 	env, err := environment(work)
 	if err != nil {
-		x.end(f, work, daybook.Outcome{Result: daybook.ResultNotDone, Error: "read the secrets of the job: " + err.Error()})
+		x.end(f, work.Job.Policy(), daybook.Outcome{Result: daybook.ResultNotDone, Error: "read the secrets of the job: " + err.Error()})
 		return
 	}
 	if !x.begin(ctx, f, work) {
@@ -44,7 +44,10 @@ func (x *Executor) attempt(ctx context.Context, f *flight) {
 		defer cancel()
 		o.Deadline, _ = ctx.Deadline()
 	}
-	x.end(f, work, x.do(ctx, work, o))
+	if x.o.Home == daybook.HomeOnce {
+		f.command = work.Job.Command.String() // no definition tells it: the crontab line does
+	}
+	x.end(f, work.Job.Policy(), x.do(ctx, work, o))
 }
 
 // snapshot copies the run of a flight: what a renewal notes meanwhile stands in it.
@@ -81,7 +84,7 @@ func (x *Executor) begin(ctx context.Context, f *flight, work Work) bool {
 		return true
 	}
 	if err := daybook.CheckWireKey(r.WireKey()); err != nil {
-		x.end(f, work, daybook.Outcome{Result: daybook.ResultPermanent, Error: err.Error()})
+		x.end(f, work.Job.Policy(), daybook.Outcome{Result: daybook.ResultPermanent, Error: err.Error()})
 		return false
 	}
 	p := work.Job.Policy()
@@ -123,14 +126,13 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // end decides what follows the outcome of an attempt.
-func (x *Executor) end(f *flight, work Work, o daybook.Outcome) {
+func (x *Executor) end(f *flight, p daybook.Policy, o daybook.Outcome) {
 	r := x.snapshot(f)
 	f.outcome = o
-	f.next, f.decided = r.Next(o, work.Job.Policy(), x.o.Clock()), true
-	if a := f.next.Attempt; a != nil && x.o.Home == daybook.HomeOnce {
-		a.Command = work.Job.Command.String() // no definition tells it: the crontab line does
+	f.next, f.decided = r.Next(o, p, x.o.Clock()), true
+	if a := f.next.Attempt; a != nil {
+		a.Command = f.command
 	}
-	x.clean(f, work)
 }
 
 // handBack gives a run back uncounted, to be claimed again not before the pause.
@@ -201,20 +203,25 @@ func dirPrefix(k daybook.Key) string {
 	return hex.EncodeToString(sum[:8]) + "-"
 }
 
-// survived reports whether something that an earlier attempt of the run started is still alive on this host.
-func (x *Executor) survived(r *daybook.Run, work Work) bool {
-	if x.o.Dir == "" || work.Survivor == nil {
-		return false
+// left lists the directories that attempts of a run left on this host.
+func (x *Executor) left(k daybook.Key) []string {
+	if x.o.Dir == "" {
+		return nil
 	}
-	dirs, err := filepath.Glob(filepath.Join(x.o.Dir, dirPrefix(r.Key)+"*"))
+	dirs, err := filepath.Glob(filepath.Join(x.o.Dir, dirPrefix(k)+"*"))
 	if err != nil {
-		return false
+		x.o.Log.Error("look for what attempts left", "key", k, "err", err) // the pattern is ours: this cannot be
 	}
-	for _, dir := range dirs {
+	return dirs
+}
+
+// survived reports whether something that an earlier attempt of the run started is still alive on this host.
+func (x *Executor) survived(r *daybook.Run) bool {
+	for _, dir := range x.left(r.Key) {
 		if dir == x.dir(r.Key, r.Fence) {
 			continue
 		}
-		if alive, known := work.Survivor.Alive(dir); known && alive {
+		if alive, known := x.o.Survivor.Alive(dir); known && alive {
 			x.o.Log.Warn("an earlier attempt is still alive: nothing is started beside it", "job", r.Job, "key", r.Key)
 			return true
 		}
@@ -222,21 +229,14 @@ func (x *Executor) survived(r *daybook.Run, work Work) bool {
 	return false
 }
 
-// clean removes what the attempts of a run left on this host, once it is known how they ended.
-func (x *Executor) clean(f *flight, work Work) {
-	if x.o.Dir == "" || work.Survivor == nil {
-		return
-	}
-	dirs, err := filepath.Glob(filepath.Join(x.o.Dir, dirPrefix(f.run.Key)+"*"))
-	if err != nil {
-		return
-	}
-	for _, dir := range dirs {
-		if alive, known := work.Survivor.Alive(dir); known && alive {
+// clean removes what the attempts of a run left on this host, once how they ended is written.
+func (x *Executor) clean(k daybook.Key) {
+	for _, dir := range x.left(k) {
+		if alive, known := x.o.Survivor.Alive(dir); known && alive {
 			continue
 		}
 		if err := os.RemoveAll(dir); err != nil {
-			x.o.Log.Warn("remove the directory of an attempt", "key", f.run.Key, "err", err)
+			x.o.Log.Warn("remove the directory of an attempt", "key", k, "err", err)
 		}
 	}
 }

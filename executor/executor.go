@@ -25,11 +25,10 @@ const (
 
 // Work is how this process does a job.
 type Work struct {
-	Job      *daybook.Job
-	Runner   daybook.Runner
-	Prober   daybook.Prober                    // nil: the far side cannot be asked
-	Survivor daybook.Survivor                  // nil: nothing of the runner outlives this process
-	Env      func() (map[string]string, error) // secrets, resolved when the attempt starts; nil: none
+	Job    *daybook.Job
+	Runner daybook.Runner
+	Prober daybook.Prober                    // nil: the far side cannot be asked
+	Env    func() (map[string]string, error) // secrets, resolved when the attempt starts; nil: none
 }
 
 // Options of New.
@@ -40,6 +39,8 @@ type Options struct {
 	Lease time.Duration        // 0: DefaultLease
 	// Dir holds a directory of its own for each attempt, for what outlives a crash of Daybook. Empty: none.
 	Dir string
+	// Survivor finds in those directories what an earlier process started. Required with Dir.
+	Survivor daybook.Survivor
 	// NewID makes ids of claims. Clock is the time of what happens between Ticks: begins and ends of attempts.
 	NewID func() string
 	Clock func() time.Time
@@ -72,6 +73,7 @@ type flight struct {
 	next     daybook.Transition
 	decided  bool // next is set
 	question bool
+	command  string // as started, where it is to be told
 	adopted  string // the directory of a survivor
 	ending   bool   // the survivor was asked to end
 }
@@ -305,6 +307,9 @@ func (x *Executor) write(ctx context.Context) (wrote bool, err error) {
 	x.reports = append(x.reports[:0:0], x.reports[len(batch):]...)
 	x.mu.Unlock()
 	for _, f := range batch {
+		if f.decided {
+			x.clean(f.run.Key) // not before it is written: what an attempt left is all there is of it until then
+		}
 		x.drop(f)
 	}
 	return true, nil
@@ -354,21 +359,24 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// policy is what the job's definition says about ends: this process's, or else the ledger's. Where nobody here can ask
-// or repeat, as for jobs that `daybook once` runs, what is open goes to a person.
+// definition is the job as this process defines it, or else the ledger; nil when neither does.
+func (x *Executor) definition(ctx context.Context, job string) (*daybook.Job, error) {
+	if w, ok := x.o.Work(job); ok {
+		return w.Job, nil
+	}
+	j, err := x.store.Definition(ctx, job)
+	return j, ignoreNotFound(err)
+}
+
+// policy is what the job's definition says about ends. Where nobody here can ask or repeat, as for jobs that only
+// `daybook once` runs, what is open goes to a person.
 func (x *Executor) policy(ctx context.Context, r *daybook.Run) (daybook.Policy, error) {
-	if w, ok := x.o.Work(r.Job); ok {
-		return w.Job.Policy(), nil
-	}
-	j, err := x.store.Definition(ctx, r.Job)
-	if errors.Is(err, daybook.ErrNotFound) {
-		return daybook.Policy{}, nil
-	}
-	if err != nil {
+	j, err := x.definition(ctx, r.Job)
+	if err != nil || j == nil {
 		return daybook.Policy{}, err
 	}
 	p := j.Policy()
-	if r.Home != x.o.Home {
+	if _, here := x.o.Work(r.Job); !here && r.Home != x.o.Home {
 		p.Asks, p.Remembers = false, 0
 	}
 	return p, nil

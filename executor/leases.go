@@ -16,7 +16,9 @@ func (x *Executor) Every() time.Duration { return x.o.Lease / renewals }
 // Tick implements daybook.Service.
 func (l Leases) Tick(ctx context.Context, now time.Time) (more bool, err error) {
 	x := l.Executor
-	x.survivors(ctx, now)
+	if err := x.survivors(ctx, now); err != nil {
+		return false, err
+	}
 	held := x.held(now)
 	if len(held) == 0 {
 		return false, nil
@@ -86,7 +88,7 @@ func (x *Executor) lapse(held []*flight, now time.Time) {
 }
 
 // survivors looks at what is waited for: its report, when it left one, or that nobody reported.
-func (x *Executor) survivors(ctx context.Context, now time.Time) {
+func (x *Executor) survivors(ctx context.Context, now time.Time) error {
 	x.mu.Lock()
 	var waiting []*flight
 	for _, f := range x.flights {
@@ -96,38 +98,49 @@ func (x *Executor) survivors(ctx context.Context, now time.Time) {
 	}
 	x.mu.Unlock()
 	for _, f := range waiting {
-		work, ok := x.o.Work(f.run.Job)
-		if !ok || work.Survivor == nil {
+		if alive, known := x.o.Survivor.Alive(f.adopted); known && alive {
+			if err := x.endOverdue(ctx, f, now); err != nil {
+				return err
+			}
 			continue
 		}
-		if alive, known := work.Survivor.Alive(f.adopted); known && alive {
-			x.endOverdue(ctx, f, work, now)
-			continue
+		p, err := x.policy(ctx, f.run)
+		if err != nil {
+			return err
 		}
-		x.end(f, work, reportOf(work, f.adopted))
+		x.end(f, p, x.reportOf(f.adopted))
 		x.over(f)
 	}
+	return nil
 }
 
 // endOverdue ends a survivor whose time is up.
-func (x *Executor) endOverdue(ctx context.Context, f *flight, work Work, now time.Time) {
+func (x *Executor) endOverdue(ctx context.Context, f *flight, now time.Time) error {
+	if f.ending {
+		return nil
+	}
+	j, err := x.definition(ctx, f.run.Job)
+	if err != nil || j == nil || j.Timeout <= 0 {
+		return err
+	}
 	began := f.run.BegunAt
 	if began.IsZero() {
 		began = f.run.ClaimedAt
 	}
-	if work.Job.Timeout <= 0 || now.Sub(began) < work.Job.Timeout || f.ending {
-		return
+	if now.Sub(began) < j.Timeout {
+		return nil
 	}
 	f.ending = true
 	go func() {
-		if err := work.Survivor.End(context.WithoutCancel(ctx), f.adopted); err != nil {
+		if err := x.o.Survivor.End(context.WithoutCancel(ctx), f.adopted); err != nil {
 			x.o.Log.Warn("end a survivor", "job", f.run.Job, "key", f.run.Key, "err", err)
 		}
 	}()
+	return nil
 }
 
-func reportOf(work Work, dir string) daybook.Outcome {
-	if o, ok := work.Survivor.Report(dir); ok {
+func (x *Executor) reportOf(dir string) daybook.Outcome {
+	if o, ok := x.o.Survivor.Report(dir); ok {
 		return o
 	}
 	return daybook.Outcome{Result: daybook.ResultLost, Error: "daybook ended while it ran; it ended later and left no report"}

@@ -60,6 +60,9 @@ func (s *Rescue) Tick(ctx context.Context, now time.Time) (more bool, err error)
 		if _, err := s.store.Apply(ctx, moves); err != nil {
 			return false, err
 		}
+		for _, m := range moves {
+			s.clean(m.Key)
+		}
 	}
 	if len(moves)+len(questions) > 0 {
 		s.Wake()
@@ -104,16 +107,14 @@ func (s *Rescue) stood(r *daybook.Run, now time.Time, waiting map[daybook.Key]ah
 // report, else its end was reported by nobody.
 func (s *Rescue) rescue(ctx context.Context, r *daybook.Run, now time.Time) (daybook.Transition, bool, error) {
 	outcome := daybook.Outcome{Result: daybook.ResultLost}
-	work, ok := s.o.Work(r.Job)
-	if ok && work.Survivor != nil && s.o.Dir != "" {
-		dir := s.dir(r.Key, r.Fence)
-		alive, known := work.Survivor.Alive(dir)
+	if dir := s.dir(r.Key, r.Fence); dir != "" {
+		alive, known := s.o.Survivor.Alive(dir)
 		switch {
 		case known && alive:
 			s.adopt(r, dir, now)
 			return daybook.Transition{}, false, nil
 		case known:
-			outcome = reportOf(work, dir)
+			outcome = s.reportOf(dir)
 		}
 	}
 	p, err := s.policy(ctx, r)
