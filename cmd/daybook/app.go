@@ -29,6 +29,7 @@ type app struct {
 	LocalZone      func() string // IANA name of the machine's zone, or ""
 	Exec           runner.Exec   // how commands are run; once listens to their output
 
+	lease time.Duration // of serve; 0: the engine's own
 	flags globals
 }
 

@@ -18,16 +18,28 @@ const defaultListen = "127.0.0.1:7070"
 
 func newServe(a *app) *cobra.Command {
 	var listen string
+	var lease time.Duration
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: textServe,
 		Long:  textServeLong,
 		Args:  exactly(),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), listen) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("lease") && lease < shortestLease {
+				return daybook.Invalid("--lease %s is too short", lease).WithHint("at least %s", shortestLease)
+			}
+			a.lease = lease
+			return a.serve(cmd.Context(), listen)
+		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "", textFlagListen)
+	cmd.Flags().DurationVar(&lease, "lease", 0, textFlagLease)
+	_ = cmd.Flags().MarkHidden("lease") // for the demo and for tests: real work has no use for a crash that is noticed this soon
 	return cmd
 }
+
+// shortestLease is the shortest lease that --lease takes: it must be renewed in time on a busy machine too.
+const shortestLease = 2 * time.Second
 
 // serve runs the jobs of the file until ctx ends.
 func (a *app) serve(ctx context.Context, listen string) error {

@@ -51,6 +51,7 @@ const (
 	textServe     = "Run the jobs of the file: schedule, execute, look after the ledger"
 	textServeLong = `Runs until it is asked to stop (SIGTERM, Ctrl-C); then nothing new starts, commands are asked to end, and every
 end is written. Several may run on one ledger: a key is still run once.`
+	textFlagLease  = "how long a run stays with a process that does not renew it; for tests and the demo (default 30s)"
 	textFlagListen = "address to answer /healthz on; this version serves nothing else"
 
 	textOnce     = "Guard one line of a crontab: key, log, lease, retries and dead letter, without a server"
