@@ -89,6 +89,9 @@ type Transition struct {
 	// Asking is compared too: the answer to a question counts only while the one who asked holds it, and what comes
 	// before the answer makes it stale.
 	Asking string
+	// Lease and Began are what a rescue saw, and on lost are compared too: a lease that was renewed since, or work that was
+	// marked begun since, is not lost.
+	Lease time.Time
 
 	To       State
 	Reason   Reason
@@ -107,7 +110,7 @@ type Transition struct {
 	Attempt  *Attempt // the row of the attempt that ended, or its late report
 	Effect   *Effect  // as it stands afterwards
 	Letter   *Letter  // opened, or opened again
-	Close    *Letter  // how the open letter is closed
+	Close    *Letter  // how the open letter is closed; a late report that closes none is stale when one is open
 	Alerts   []*Alert
 	Activity *Activity
 }
@@ -176,7 +179,7 @@ func (r *Run) Begin(p Policy, now time.Time) (*Effect, bool) {
 func (r *Run) Next(o Outcome, p Policy, now time.Time) Transition {
 	t := r.move(OnReport, now)
 	if o.Result == ResultLost {
-		t.On = OnLost
+		t.On, t.Lease = OnLost, r.Lease
 		if o.Error == "" {
 			o.Error = "the worker ended or lost its lease, and nobody reported"
 		}
