@@ -308,7 +308,7 @@ const openLetter = `INSERT INTO daybook_letters (id, key, job, priority, kind, s
 ON CONFLICT (key) WHERE state = 'open' DO NOTHING`
 
 const reopenLetter = `UPDATE daybook_letters SET kind = $2, state = 'open', error = $3, closed_us = 0, closed_by = '', note = ''
-WHERE id = $1 AND state IN ('open', 'dismissed')`
+WHERE id = $1 AND state = $4`
 
 const closeAlerts = `UPDATE daybook_alerts SET closed_us = $2 WHERE key = $1 AND kind IN ('dead_letter', 'unknown_outcome') AND closed_us = 0`
 
@@ -334,7 +334,11 @@ func (t *tx) letters(ctx context.Context, m *daybook.Transition) error {
 	if l.ID == "" {
 		n, err = t.exec(ctx, openLetter, t.s.newID(), string(l.Key), l.Job, string(l.Priority), string(l.Kind), clean(l.Error, daybook.MaxErrorBytes), us(l.OpenedAt))
 	} else {
-		n, err = t.exec(ctx, reopenLetter, l.ID, string(l.Kind), clean(l.Error, daybook.MaxErrorBytes))
+		was := daybook.LetterOpen // asked again by a person, and not settled by the answer
+		if m.On == daybook.OnReopen {
+			was = daybook.LetterDismissed
+		}
+		n, err = t.exec(ctx, reopenLetter, l.ID, string(l.Kind), clean(l.Error, daybook.MaxErrorBytes), string(was))
 	}
 	if err == nil && n == 0 {
 		return errLetter

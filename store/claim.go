@@ -82,7 +82,10 @@ func (s *Store) Claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*d
 		// Two runs of one line were claimed at once: the index let one through. The others wait for the next claim.
 		return nil, nil
 	}
-	return claimed, err // never before the claim has been committed
+	if err != nil {
+		return nil, err
+	}
+	return claimed, nil // never before the claim has been committed
 }
 
 const beginRun = `UPDATE daybook_live SET begun_us = $4 WHERE key = $1 AND state = 'running' AND fence = $2 AND claim = $3`

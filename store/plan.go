@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -84,6 +86,8 @@ func (t *tx) moveCursors(ctx context.Context, plans []*daybook.Plan) (map[string
 	for i, p := range plans {
 		rows[i] = []any{p.Job.Name, p.Revision, us(p.From), us(p.To), us(p.Next), p.NextFire}
 	}
+	// One order for all: schedulers that lock the same rows in two orders would wait for each other.
+	slices.SortFunc(rows, func(a, b []any) int { return strings.Compare(a[0].(string), b[0].(string)) })
 	paused := make(map[string]bool, len(plans))
 	err := t.bulk(ctx, moveCursors, rows, func(rows *sql.Rows) error {
 		var name string

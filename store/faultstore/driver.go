@@ -79,16 +79,23 @@ func do[T any](ctx context.Context, f *Faults, c *conn, op Op, text string, call
 }
 
 // conn is one connection. After its first fault it is lost: database/sql closes it, and the database rolls back what was
-// open on it.
+// open on it. A server would take a moment to notice; here it has rolled back before the call returns, so that a test
+// knows what it finds.
 type conn struct {
 	driver.Conn
 	faults *Faults
-	lost   bool // a connection is used by one goroutine at a time
+	open   driver.Tx // of the driver below; nil: no transaction
+	lost   bool      // a connection is used by one goroutine at a time
 }
 
 func (c *conn) lose() {
-	if c != nil {
-		c.lost = true
+	if c == nil || c.lost {
+		return
+	}
+	c.lost = true
+	if c.open != nil {
+		_ = c.open.Rollback()
+		c.open = nil
 	}
 }
 
@@ -140,6 +147,7 @@ func (c *conn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, erro
 	if err != nil {
 		return nil, err
 	}
+	c.open = inner
 	return &transaction{Tx: inner, conn: c, ctx: ctx}, nil
 }
 
@@ -225,7 +233,10 @@ func (t *transaction) Commit() error {
 	if t.conn.lost {
 		return fmt.Errorf("commit: %w", ErrInjected)
 	}
-	_, err := do(t.ctx, t.conn.faults, t.conn, Commit, "", func() (struct{}, error) { return struct{}{}, t.Tx.Commit() }, nil)
+	_, err := do(t.ctx, t.conn.faults, t.conn, Commit, "", func() (struct{}, error) {
+		t.conn.open = nil
+		return struct{}{}, t.Tx.Commit()
+	}, nil)
 	return err
 }
 
@@ -234,6 +245,9 @@ func (t *transaction) Rollback() error {
 	if t.conn.lost {
 		return nil
 	}
-	_, err := do(t.ctx, t.conn.faults, t.conn, Rollback, "", func() (struct{}, error) { return struct{}{}, t.Tx.Rollback() }, nil)
+	_, err := do(t.ctx, t.conn.faults, t.conn, Rollback, "", func() (struct{}, error) {
+		t.conn.open = nil
+		return struct{}{}, t.Tx.Rollback()
+	}, nil)
 	return err
 }

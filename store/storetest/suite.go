@@ -20,6 +20,10 @@ var suite = []topic{
 	{"runs", runCases},
 	{"claim", claimCases},
 	{"lease", leaseCases},
+	{"apply", applyCases},
+	{"letters", letterCases},
+	{"plan", planCases},
+	{"faults", faultCases},
 }
 
 type topic struct {
@@ -219,7 +223,7 @@ func (k *kit) stale(m daybook.Transition) {
 		k.Errorf("%s: %s → %s was written, want stale", m.Key, m.From, m.To)
 	}
 	if after := k.dump(); after != before {
-		k.Errorf("a stale transition wrote something:\n%s\nbefore:\n%s", after, before)
+		k.Errorf("a stale transition left\n%s", difference(before, after))
 	}
 }
 
@@ -260,3 +264,6 @@ func keys(runs []*daybook.Run) []daybook.Key {
 	}
 	return list
 }
+
+// short reports whether go test -short was asked for.
+func short() bool { return testing.Short() }
