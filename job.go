@@ -117,6 +117,15 @@ type Command struct {
 	Shell string   `json:",omitempty"`
 }
 
+// HTTPCall is an HTTP job: where to send it, and how.
+type HTTPCall struct {
+	URL     string            // with placeholders, percent-encoded where they stand
+	Method  string            `json:",omitempty"` // default POST
+	Headers map[string]string `json:",omitempty"` // values may be references to secrets
+	Secret  string            `json:",omitempty"` // reference; signs the request as Standard Webhooks does
+	Quoted  bool              `json:",omitempty"` // send the idempotency key as a Structured-Field string
+}
+
 // IsZero reports whether there is nothing to start.
 func (c Command) IsZero() bool { return len(c.Argv) == 0 && c.Shell == "" }
 
@@ -153,6 +162,7 @@ type Job struct {
 	Jitter       time.Duration // spread of starts, fixed per key
 
 	Command Command           // run or shell; zero for a registered Go function
+	HTTP    *HTTPCall         `json:",omitempty"`
 	Env     map[string]string `json:",omitempty"`
 	Dir     string            `json:",omitempty"`
 	User    string            `json:",omitempty"`
@@ -163,6 +173,8 @@ type Job struct {
 	Effects Effects
 	Steps   bool
 	Probe   Command `json:",omitzero"`
+	// ProbeURL is asked about an effect instead of a command.
+	ProbeURL string `json:",omitempty"`
 	// HasProbe says that a registered Go function can be asked; set by the engine.
 	HasProbe  bool          `json:",omitempty"`
 	Undo      Command       `json:",omitzero"`
@@ -363,7 +375,7 @@ func oneOf[T ~string](bad func(string, *Error), field string, got T, allowed ...
 }
 
 // Asks reports whether the far side can be asked about an effect of j.
-func (j *Job) Asks() bool { return j.HasProbe || !j.Probe.IsZero() }
+func (j *Job) Asks() bool { return j.HasProbe || !j.Probe.IsZero() || j.ProbeURL != "" }
 
 // Canonical returns the definition as JSON with a stable order of names: equal definitions have equal bytes.
 func (j *Job) Canonical() []byte {
