@@ -108,7 +108,7 @@ func (d *doctor) nodes(ctx context.Context) error {
 		if n.Offset > offsetMax || n.Offset < -offsetMax {
 			warn(LevelBad, offsetText(n), msgOffsetDo)
 		}
-		if n.TZData != "" && n.TZData != here {
+		if version, _, _ := strings.Cut(n.TZData, " "); version != "" && version != here {
 			warn(LevelWarn, tzdataText(n, here), msgTZDataDo)
 		}
 		if n.Version != d.alive[0].Version {

@@ -111,8 +111,10 @@ type JobView struct {
 	Due    daybook.Fire
 	DueKey daybook.Key
 
-	recent []*daybook.Run // the newest windows that have a row, newest first
-	known  known
+	// Recent are the newest windows that have a row, newest first: 14 in a Status, one in the inventory.
+	Recent []*daybook.Run
+
+	known known
 }
 
 // Retired reports whether no definition names the job any more.
@@ -172,11 +174,11 @@ func (c *Control) view(ctx context.Context, k known, good map[string]daybook.Goo
 	}
 	if recent > 0 {
 		var err error
-		if v.recent, err = c.s.Runs(ctx, daybook.Filter{Job: v.Name, Limit: recent}); err != nil {
+		if v.Recent, err = c.s.Runs(ctx, daybook.Filter{Job: v.Name, Limit: recent}); err != nil {
 			return v, err
 		}
-		if len(v.recent) > 0 {
-			v.Last = v.recent[0]
+		if len(v.Recent) > 0 {
+			v.Last = v.Recent[0]
 		}
 	}
 	if k.schedule == nil || k.retired() || k.job.Schedule == "" {

@@ -112,7 +112,7 @@ func badStep(step string) *daybook.Error {
 
 func letterClosed(r *daybook.Run) *daybook.Error {
 	l := r.Letter
-	e := daybook.Conflict("%s has no open letter: it was %s %s by %s", r.Key, l.State, clock(l.ClosedAt, l.ClosedAt, location(r.Zone)), whoever(l.ClosedBy))
+	e := daybook.Conflict("%s has no open letter: it was %s %s by %s", r.Key, l.State, clock(l.ClosedAt, time.Time{}, location(r.Zone)), whoever(l.ClosedBy))
 	if l.State == daybook.LetterDismissed {
 		return e.WithHint("daybook run reopen %s --reason … opens it again", r.Key)
 	}

@@ -78,7 +78,7 @@ func (s Status) Exit() int {
 }
 
 const (
-	recentRuns = 30          // windows of a job that are looked at
+	recentRuns = 14          // windows of a job that are looked at
 	onTime     = time.Minute // a start within it is not late: two ticks of a scheduler, and a claim
 	lookAhead  = 24 * time.Hour
 )
@@ -145,7 +145,11 @@ func (c *Control) Status(ctx context.Context, only ...string) (Status, error) {
 	s.silent()
 	s.standing()
 	s.figures()
-	s.judge(len(letters))
+	open := len(letters)
+	if len(only) == 0 {
+		open = max(open, s.Counts.OpenLetters)
+	}
+	s.judge(open)
 	return s, nil
 }
 
@@ -162,7 +166,7 @@ func (c *Control) live(ctx context.Context, s *Status, views []JobView) ([]*dayb
 	}
 	var live []*daybook.Run
 	for _, v := range views {
-		for _, r := range v.recent {
+		for _, r := range v.Recent {
 			if r.State.Live() {
 				live = append(live, r)
 			}
@@ -239,7 +243,7 @@ func (s *Status) unplanned() {
 		}
 		for f := range v.known.schedule.Between(v.State.Cursor, s.At) {
 			key := daybook.KeyParts{Job: v.Name, Window: f.Window.Label}.Key()
-			if f.Skip != "" || slices.ContainsFunc(v.recent, func(r *daybook.Run) bool { return r.Key == key }) {
+			if f.Skip != "" || slices.ContainsFunc(v.Recent, func(r *daybook.Run) bool { return r.Key == key }) {
 				continue
 			}
 			if behind := s.At.Sub(f.At); behind > onTime {
@@ -323,12 +327,12 @@ func (s *Status) figures() {
 			continue
 		}
 		state := daybook.State("")
-		for _, r := range v.recent {
+		for _, r := range v.Recent {
 			if r.Key != v.DueKey {
 				continue
 			}
 			state = r.State
-			for _, cover := range v.recent {
+			for _, cover := range v.Recent {
 				if r.State == daybook.Coalesced && cover.Key == r.CoveredBy {
 					state = cover.State
 				}

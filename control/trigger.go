@@ -362,7 +362,8 @@ func (c *Control) open(ctx context.Context, t *target, parts daybook.KeyParts, s
 			return err
 		}
 	}
-	r.TZData, _ = calendar.TZData()
+	version, source := calendar.TZData()
+	r.TZData = version + " " + source
 	r.Home = t.state.Home
 	r.Due, r.NotBefore, r.Cover = now, now, daybook.Bounds{Start: w.Start, End: w.End}
 	if t.ask.NotOpen && t.ask.Early {
