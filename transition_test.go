@@ -763,3 +763,91 @@ func after(r *Run, m Transition) *Effect {
 	}
 	return r.Effect
 }
+
+// Every arrow is taken by one of the functions, and no other: all runs that may exist, all that may happen to them.
+// The arrows of claim and cover are the store's.
+func TestArrows(t *testing.T) {
+	taken := map[Arrow]bool{}
+	take := func(r *Run, m Transition) {
+		t.Helper()
+		for _, fault := range moveFaults(r, m) {
+			t.Errorf("%s on %s: %s: %s", m.From, m.On, moveText(m), fault)
+		}
+		taken[Arrow{From: m.From, On: m.On, To: m.To}] = true
+	}
+	results := []string{"done", "not_done", "permanent", "unclear", "busy", "unknown", "lost", "interrupted", "not_done cut"}
+	effects := []string{"repeatable", "repeatable again", "once", "begun", "begun open", "unknown", "unknown open", "not_done", "refused"}
+	letters := []string{"", "L:failed", "L:unknown", "L:failed/dismissed", "L:failed/compensated"}
+	for _, effect := range effects {
+		for _, counts := range []string{"", "f3 l2 try2"} {
+			for _, words := range []string{"", "probe", "remembers", "probe remembers"} {
+				p := policyFrom(t, words)
+				for _, stop := range []string{"", " stop"} {
+					for _, result := range results {
+						r := runFrom(t, "running "+effect+" "+counts+stop)
+						take(r, r.Next(outcomeFrom(t, result), p, noon))
+						for _, from := range []string{"retry", "settling", "dead"} {
+							for _, letter := range letters {
+								if (from == "retry" || from == "settling" && stop != "") && letter != "" || from == "settling" && !strings.Contains(effect, "unknown") ||
+									strings.Contains(effect, "unknown") && letter == "L:failed" {
+									continue
+								}
+								late := runFrom(t, from+" "+effect+" "+counts+" "+letter)
+								if from == "settling" {
+									late.CancelledBy = r.CancelledBy
+								}
+								if m, ok := late.Late(outcomeFrom(t, result), p, noon); ok {
+									take(late, m)
+								}
+							}
+						}
+					}
+					if strings.Contains(effect, "unknown") {
+						r := runFrom(t, "settling "+effect+" "+counts+stop)
+						for _, answer := range []Answer{Yes, No, CannotTell} {
+							take(r, r.Settle([]Finding{{Answer: answer, WireKey: r.WireKey()}}, p, noon, noon))
+						}
+					}
+				}
+				for _, state := range States {
+					for _, letter := range letters {
+						if (state == Dead) != (letter != "") || letter == "L:failed" && strings.Contains(effect, "unknown") {
+							continue
+						}
+						r := runFrom(t, string(state)+" "+effect+" "+counts+" "+letter)
+						for _, act := range []func() (Transition, error){
+							func() (Transition, error) { return r.Resolve(AsDone, p, "ops", "", noon) },
+							func() (Transition, error) { return r.Resolve(AsNotDone, p, "ops", "", noon) },
+							func() (Transition, error) { return r.Resolve(AsAsk, p, "ops", "", noon) },
+							func() (Transition, error) { return r.Replay("ops", "", noon) },
+							func() (Transition, error) { return r.Dismiss("ops", "", noon) },
+							func() (Transition, error) { return r.Cancel("ops", "", noon) },
+							func() (Transition, error) { return r.Reopen("ops", "", noon) },
+						} {
+							if m, err := act(); err == nil {
+								take(r, m)
+							} else if CodeOf(err) != CodeConflict {
+								t.Error(err)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	again := runFrom(t, "done repeatable")
+	take(again, again.FurtherAttempt(noon))
+	skipped := runFrom(t, "skipped repeatable")
+	take(skipped, skipped.RunSkipped(noon))
+
+	seen := map[Arrow]bool{}
+	for _, a := range Arrows {
+		if seen[a] {
+			t.Errorf("%v stands in Arrows twice", a)
+		}
+		seen[a] = true
+		if store := a.On == OnClaim || a.On == OnCover; taken[a] == store {
+			t.Errorf("%v is taken: %v", a, taken[a])
+		}
+	}
+}
