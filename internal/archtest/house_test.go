@@ -32,6 +32,7 @@ var (
 		"internal/outhttp":  {"."},
 		"internal/userdb":   {"."},
 		"internal/lang":     {"."},
+		"internal/crash":    {}, // tests of the binary
 		"internal/gateway":  {}, // the far side of the demo knows nothing of Daybook
 		"internal/golden":   {},
 		"internal/pgtest":   {},

@@ -1,0 +1,436 @@
+package crash
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite"
+
+	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/control"
+	"github.com/daybook-run/daybook/engine"
+	"github.com/daybook-run/daybook/internal/pgtest"
+)
+
+// lease is short, so that a crash is noticed soon.
+const lease = 2 * time.Second
+
+// patience is how long something is waited for that must come.
+const patience = time.Minute
+
+// binary is the program under test, built once.
+var binary string
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envHelper) != "" {
+		os.Exit(helper(os.Args[1:]))
+	}
+	dir, err := os.MkdirTemp("", "daybook-crash-")
+	if err == nil {
+		binary = filepath.Join(dir, "daybook")
+		build := exec.Command("go", "build", "-o", binary, "github.com/daybook-run/daybook/cmd/daybook")
+		build.Stdout, build.Stderr = os.Stderr, os.Stderr
+		err = build.Run()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "crash: build the binary:", err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code) // a server of pgtest ends by itself
+}
+
+// world is a ledger, a gateway and what works on them. Everything in it goes when the test ends.
+type world struct {
+	t       testing.TB
+	dir     string
+	url     string // of the database
+	db      *sql.DB
+	gateway string // address
+	book    string // path of the gateway's book
+	diary   string
+	log     *os.File
+	config  string
+	me      string // this program
+
+	mu     sync.Mutex
+	serves []*served // alive
+}
+
+// served is one process of the binary.
+type served struct {
+	cmd   *exec.Cmd
+	ready chan struct{} // closed when it works
+	ended chan struct{} // closed when it has been waited for
+	err   error
+}
+
+func (s *served) pid() int { return s.cmd.Process.Pid }
+
+// newWorld makes a world on a database of a kind, with the jobs of a file. In the jobs, ME stands for this program as a
+// helper.
+func newWorld(t testing.TB, kind, jobs string) *world {
+	t.Helper()
+	me, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, dir: t.TempDir(), me: me}
+	w.book, w.diary, w.config = filepath.Join(w.dir, "gateway.jsonl"), filepath.Join(w.dir, "diary.jsonl"), filepath.Join(w.dir, "daybook.yaml")
+	driver, source := "sqlite", ""
+	switch kind {
+	case "sqlite":
+		path := filepath.Join(w.dir, "ledger.db")
+		w.url, source = "sqlite:"+path, "file:"+path+"?mode=ro&_pragma=busy_timeout(5000)"
+	case "postgres": // one that keeps what it acknowledged
+		driver, w.url = "pgx", pgtest.Server(t).URL()
+		source = w.url
+	case "shared postgres":
+		driver, w.url = "pgx", pgtest.URL(t)
+		source = w.url
+	}
+	if w.log, err = os.Create(filepath.Join(w.dir, "serve.log")); err != nil {
+		t.Fatal(err)
+	}
+	text := "version: 1\ntimezone: UTC\ndatabase: \"${DAYBOOK_CRASH_DB}\"\ndefaults: {owner: ops}\njobs:\n" + strings.ReplaceAll(jobs, "ME", me)
+	if err := os.WriteFile(w.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if w.db, err = sql.Open(driver, source); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.end)
+	w.startGateway()
+	return w
+}
+
+// end ends everything that was started here.
+func (w *world) end() {
+	for _, s := range w.alive() {
+		w.kill(s, true)
+	}
+	// What outlived its daybook, by the diary: each is ended only if it is still this program.
+	entries, err := readDiary(w.diary)
+	if err != nil {
+		w.t.Error(err)
+	}
+	for _, e := range entries {
+		if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", e.Pid)); err == nil && exe == w.me && e.Pid != os.Getpid() {
+			_ = syscall.Kill(e.Pid, syscall.SIGKILL)
+		}
+	}
+	_ = w.db.Close()
+	_ = w.log.Close()
+	if w.t.Failed() {
+		w.tail()
+	}
+}
+
+// tail shows the end of what the processes said.
+func (w *world) tail() {
+	b, err := os.ReadFile(w.log.Name())
+	if err != nil {
+		return
+	}
+	const most = 12 << 10
+	if len(b) > most {
+		b = b[len(b)-most:]
+	}
+	w.t.Logf("serve said:\n%s", b)
+}
+
+func (w *world) env() []string {
+	return append(os.Environ(), envHelper+"=1", envGateway+"="+w.gateway, envDiary+"="+w.diary, "DAYBOOK_CRASH_DB="+w.url,
+		"XDG_STATE_HOME="+filepath.Join(w.dir, "state"))
+}
+
+func (w *world) startGateway() {
+	w.t.Helper()
+	cmd := exec.Command(w.me, "gateway", "-book", w.book)
+	cmd.Env = w.env()
+	cmd.Stderr = w.log
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	address, ok := strings.CutPrefix(strings.TrimSpace(line), "listening on ")
+	if err != nil || !ok {
+		w.t.Fatalf("gateway: %q %v", line, err)
+	}
+	w.gateway = address
+}
+
+// fault makes the gateway fail.
+func (w *world) fault(text string) {
+	w.t.Helper()
+	answer, err := client.Post(w.gateway+"/faults", "application/json", strings.NewReader(text))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, answer.Body)
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusNoContent {
+		w.t.Fatalf("fault: %s", answer.Status)
+	}
+}
+
+// serve starts a process of the binary.
+func (w *world) serve() *served {
+	w.t.Helper()
+	cmd := exec.Command(binary, "serve", "-c", w.config, "--lease", lease.String())
+	cmd.Env = w.env()
+	out, err := cmd.StderrPipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	s := &served{cmd: cmd, ready: make(chan struct{}), ended: make(chan struct{})}
+	go func() {
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			fmt.Fprintf(w.log, "%s [%d] %s\n", time.Now().UTC().Format("15:04:05.000"), s.pid(), lines.Text())
+			if strings.HasPrefix(lines.Text(), "daybook serves ") {
+				close(s.ready)
+			}
+		}
+		s.err = cmd.Wait()
+		w.mu.Lock()
+		for i, o := range w.serves {
+			if o == s {
+				w.serves = append(w.serves[:i:i], w.serves[i+1:]...)
+			}
+		}
+		w.mu.Unlock()
+		close(s.ended)
+	}()
+	w.mu.Lock()
+	w.serves = append(w.serves, s)
+	w.mu.Unlock()
+	return s
+}
+
+// served starts a process and waits until it works.
+func (w *world) served() *served {
+	w.t.Helper()
+	s := w.serve()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-s.ready:
+	case <-s.ended:
+		w.t.Fatalf("serve ended: %v", s.err)
+	case <-timer.C:
+		w.t.Fatal("serve is not ready")
+	}
+	return s
+}
+
+func (w *world) alive() []*served {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]*served(nil), w.serves...)
+}
+
+// kill kills a process with SIGKILL, and with children everything that it started at the same instant: it is stopped
+// first, so that it sees none of them end.
+func (w *world) kill(s *served, children bool) {
+	select {
+	case <-s.ended:
+		return
+	default:
+	}
+	var groups []int
+	if children {
+		_ = s.cmd.Process.Signal(syscall.SIGSTOP)
+		groups = childrenOf(s.pid())
+	}
+	_ = s.cmd.Process.Kill()
+	for _, pid := range groups {
+		_ = syscall.Kill(-pid, syscall.SIGKILL) // each leads a group of its own
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	<-s.ended
+}
+
+// terminate asks a process to stop and returns its exit code.
+func (w *world) terminate(s *served) int {
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-s.ended:
+	case <-timer.C:
+		w.t.Fatal("serve does not stop")
+	}
+	return s.cmd.ProcessState.ExitCode()
+}
+
+// childrenOf returns the processes whose parent is a stopped process, of which nobody can be reaped meanwhile.
+func childrenOf(parent int) []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var list []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		b, err := os.ReadFile("/proc/" + e.Name() + "/stat")
+		if err != nil {
+			continue
+		}
+		fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+		if len(fields) > 2 && string(fields[1]) == strconv.Itoa(parent) {
+			list = append(list, pid)
+		}
+	}
+	return list
+}
+
+// trigger asks for a window of a job, as a person would, from a process of its own.
+func (w *world) trigger(job, window string) control.Answer {
+	w.t.Helper()
+	db := w.handles()
+	defer func() { _ = db.Write.Close(); _ = db.Read.Close() }()
+	e, err := engine.Open(w.t.Context(), db, engine.Options{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer e.Close()
+	a, err := e.Control().Trigger(w.t.Context(), control.Person{Name: "ops"}, control.Request{Job: job, Window: window})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a
+}
+
+func (w *world) handles() engine.DB {
+	w.t.Helper()
+	path, lite := strings.CutPrefix(w.url, "sqlite:")
+	driver, source := "pgx", w.url
+	if lite {
+		driver, source = "sqlite", "file:"+path+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)&_txlock=immediate"
+	}
+	write, err := sql.Open(driver, source)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if !lite {
+		return engine.DB{Write: write, Read: write}
+	}
+	write.SetMaxOpenConns(1)
+	read, err := sql.Open(driver, source)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return engine.DB{Write: write, Read: read}
+}
+
+// until waits until a condition holds.
+func (w *world) until(what string, holds func() bool) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			w.t.Fatalf("%s: not within %s", what, patience)
+		}
+	}
+}
+
+// rows reads rows, each column as text or a number.
+func (w *world) rows(query string, scan func(*sql.Rows) error, args ...any) {
+	w.t.Helper()
+	rows, err := w.db.QueryContext(w.t.Context(), query, args...)
+	if err != nil {
+		w.t.Fatalf("%s: %v", query, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			w.t.Fatalf("%s: %v", query, err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		w.t.Fatalf("%s: %v", query, err)
+	}
+}
+
+// state returns the state and the reason of a run, empty when there is none.
+func (w *world) state(key string) (state daybook.State, reason daybook.Reason) {
+	w.t.Helper()
+	w.rows(`SELECT CASE WHEN r.state = '' THEN l.state ELSE r.state END, CASE WHEN r.state = '' THEN l.reason ELSE r.reason END
+FROM daybook_runs r LEFT JOIN daybook_live l ON l.key = r.key WHERE r.key = $1`, func(rows *sql.Rows) error { return rows.Scan(&state, &reason) }, key)
+	return state, reason
+}
+
+// ends waits until a run is in a state.
+func (w *world) ends(key string, want daybook.State) {
+	w.t.Helper()
+	w.until(key+" "+string(want), func() bool {
+		got, _ := w.state(key)
+		return got == want
+	})
+}
+
+// entries returns what the diary says of a key.
+func (w *world) entries(key, what string) []entry {
+	w.t.Helper()
+	all, err := readDiary(w.diary)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var list []entry
+	for _, e := range all {
+		if (key == "" || e.Key == key) && e.What == what {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// begun waits until the n-th try of a key has written that it begins.
+func (w *world) begun(key string, n int) entry {
+	w.t.Helper()
+	var found entry
+	w.until(fmt.Sprintf("try %d of %s", n, key), func() bool {
+		list := w.entries(key, "begin")
+		if len(list) >= n {
+			found = list[n-1]
+		}
+		return len(list) >= n
+	})
+	return found
+}
