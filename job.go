@@ -349,8 +349,12 @@ func (j *Job) Check() []Fault {
 		{"jitter", j.Jitter}, {"settles", j.Settles}, {"missed_after", j.MissedAfter}, {"catchup_window", j.CatchupWindow},
 		{"expect.grace", j.Expect.Grace}, {"expect.max_silence", j.Expect.MaxSilence}, {"expect.max_runtime", j.Expect.MaxRuntime},
 	} {
-		if d.field != "expect.max_runtime" && d.value < 0 || d.value > MaxDelay {
-			bad(d.field, Invalid("job %s: %s %s is outside 0 to %s", j.Name, d.field, d.value, MaxDelay))
+		most := MaxDelay
+		if d.field == "expect.max_silence" { // by default two distances between windows, which may be years
+			most = 3 * MaxDelay
+		}
+		if d.field != "expect.max_runtime" && d.value < 0 || d.value > most {
+			bad(d.field, Invalid("job %s: %s %s is outside 0 to %s", j.Name, d.field, d.value, most))
 		}
 	}
 	return faults
