@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -59,6 +61,8 @@ const releaseDefined = `UPDATE daybook_live SET hold = '' WHERE job = $1 AND hol
 
 // TakeRevisions implements daybook.Planner.
 func (s *Store) TakeRevisions(ctx context.Context, changes []daybook.Revision, retireOthers bool, now time.Time) ([]daybook.JobState, error) {
+	// One order for all: two programs that start at once would wait for each other.
+	changes = slices.SortedFunc(slices.Values(changes), func(a, b daybook.Revision) int { return strings.Compare(a.Job.Name, b.Job.Name) })
 	var after []daybook.JobState
 	err := s.write(ctx, "take revisions", func(ctx context.Context, t *tx) error {
 		states, err := s.jobStates(ctx, t.query)

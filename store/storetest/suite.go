@@ -22,7 +22,13 @@ var suite = []topic{
 	{"lease", leaseCases},
 	{"apply", applyCases},
 	{"letters", letterCases},
+	{"trigger", triggerCases},
 	{"plan", planCases},
+	{"jobs", jobCases},
+	{"prune", pruneCases},
+	{"keeper", keeperCases},
+	{"migrate", migrateCases},
+	{"busy", busyCases},
 	{"faults", faultCases},
 }
 
@@ -267,3 +273,15 @@ func keys(runs []*daybook.Run) []daybook.Key {
 
 // short reports whether go test -short was asked for.
 func short() bool { return testing.Short() }
+
+// until waits until a query counts something.
+func (k *kit) until(db *sql.DB, query string) {
+	k.Helper()
+	for {
+		var n int
+		k.ok(db.QueryRowContext(k.ctx, query).Scan(&n))
+		if n > 0 {
+			return
+		}
+	}
+}
