@@ -56,6 +56,7 @@ type doctor struct {
 	c     *Control
 	now   time.Time
 	alive []daybook.Node
+	open  []daybook.Letter
 	found []Finding
 }
 
@@ -140,6 +141,7 @@ func (d *doctor) letters(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.open = letters
 	old := 0
 	for _, l := range letters {
 		if d.now.Sub(l.OpenedAt) > letterMax {
@@ -199,8 +201,13 @@ func (d *doctor) leftOpen(ctx context.Context, k known) error {
 	}
 	var open []string
 	for _, r := range runs {
-		if r.State.Live() || r.Letter != nil && r.Letter.State == daybook.LetterOpen {
+		if r.State.Live() {
 			open = append(open, string(r.Key))
+		}
+	}
+	for _, l := range d.open {
+		if l.Job == k.state.Name {
+			open = append(open, string(l.Key))
 		}
 	}
 	if len(open) > 0 {

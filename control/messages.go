@@ -154,10 +154,63 @@ func (a Answer) Line() string {
 	if a.Cover != nil && a.Because != daybook.BecauseCovered {
 		text = fmt.Sprintf("is covered by %s: %s", a.Cover.Key, text)
 	}
-	if a.NobodyExecutes {
-		text += " Nobody executes now: no serve was seen in the last 30 s."
+	if r := a.run(); a.Outcome == daybook.Started && r.Hold != "" && a.Act != daybook.ActCreateHeld {
+		text += fmt.Sprintf(" It is held: %s.", r.Hold)
+	}
+	switch {
+	case a.NobodyExecutes:
+		text += " " + msgNobody
+	case a.forOnce():
+		text += " " + msgOnceOnly
 	}
 	return fmt.Sprintf("%s  %s", a.Key, text)
+}
+
+const (
+	msgNobody   = "Nobody executes now: no serve was seen in the last 30 s."
+	msgOnceOnly = "No file defines its job: only daybook once runs it."
+)
+
+// forOnce reports whether the run waits for `daybook once`, and another door asked.
+func (a Answer) forOnce() bool {
+	r := a.run()
+	return r.Home == daybook.HomeOnce && (r.State == daybook.Scheduled || r.State == daybook.Retryable) && a.Ask.Source != daybook.SourceOnce
+}
+
+// onceCommand is the line that runs a key of a job that no file defines.
+func onceCommand(st daybook.JobState, r *daybook.Run) string {
+	j, err := daybook.JobFromCanonical(st.Definition)
+	if err != nil || r.Subject != "" || r.Window.Date == "" || j.Window == daybook.PerFire || r.Key.Parts().N > 1 {
+		return fmt.Sprintf("the line of %s, which begins daybook once --job %s", r.Job, r.Job)
+	}
+	date := r.Window.Date
+	if strings.HasPrefix(string(j.Window), "previous-") { // named by the day it is run on
+		date = r.Window.End.In(location(r.Zone)).Format(time.DateOnly)
+	}
+	words := []string{"daybook once --job", r.Job, "--tz", r.Zone}
+	add := func(flag, value string) {
+		if value != "" {
+			words = append(words, flag, shellWord(value))
+		}
+	}
+	add("--schedule", j.Schedule)
+	add("--window", string(j.Window))
+	add("--date", date)
+	if j.Effects == daybook.Once {
+		add("--effects", string(j.Effects))
+	}
+	add("--probe", j.Probe.Shell)
+	switch {
+	case j.Remembers == daybook.Forever:
+		add("--remembers", "forever")
+	case j.Remembers > 0:
+		add("--remembers", j.Remembers.String())
+	}
+	words = append(words, "--")
+	for _, arg := range j.Command.Argv {
+		words = append(words, shellWord(arg))
+	}
+	return strings.Join(words, " ")
 }
 
 // Next is the command that a person is likely to want after the answer; empty when there is none.
@@ -169,6 +222,9 @@ func (a Answer) Next() string {
 	again := fmt.Sprintf("daybook job trigger %s --window %s", a.Key.Job(), a.label())
 	if a.NobodyExecutes && a.Outcome != daybook.Refused {
 		return "daybook serve"
+	}
+	if a.forOnce() {
+		return onceCommand(a.Job, a.run())
 	}
 	switch a.Because {
 	case daybook.BecauseNoKey, daybook.BecauseNothingToReplay:
@@ -222,7 +278,10 @@ func (a Answer) label() string {
 
 // shellWord quotes a word for a shell where that is needed.
 func shellWord(s string) string {
-	if e, err := daybook.EncodeSubject(s); err == nil && e == s {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._@+=:,/-", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
@@ -254,7 +313,7 @@ func (a Answer) sentence() string {
 	case daybook.BecauseNoKey:
 		return "does not exist: nothing to replay."
 	case daybook.BecauseNotOpen:
-		return fmt.Sprintf("is not open yet: its window opens at %s. Nothing was started.", longClock(a.Opens, location(a.jobZone())))
+		return fmt.Sprintf("is not open yet: its window opens at %s. Nothing was started.", longClock(a.Opens, a.jobZone()))
 	case daybook.BecausePaused:
 		return a.paused()
 	case string(daybook.ReasonClock), string(daybook.ReasonFrozen):
@@ -295,15 +354,20 @@ func (a Answer) sentence() string {
 	return string(a.Because) + "."
 }
 
-func (a Answer) jobZone() string {
+func (a Answer) jobZone() *time.Location {
 	if a.Run != nil {
-		return a.Run.Zone
+		return location(a.Run.Zone)
 	}
-	j, err := daybook.JobFromCanonical(a.Job.Definition)
+	return zoneOf(a.Job)
+}
+
+// zoneOf returns the zone of a job for showing times.
+func zoneOf(st daybook.JobState) *time.Location {
+	j, err := daybook.JobFromCanonical(st.Definition)
 	if err != nil {
-		return ""
+		return time.UTC
 	}
-	return j.Timezone
+	return location(j.Timezone)
 }
 
 // refusal adds a sentence that is true of refused triggers only.
@@ -316,7 +380,7 @@ func (a Answer) refusal(s string) string {
 
 func (a Answer) started() string {
 	if a.Ask.NotOpen && a.Ask.Early {
-		return fmt.Sprintf("started early: its window opens at %s.", longClock(a.Opens, location(a.jobZone())))
+		return fmt.Sprintf("started early: its window opens at %s.", longClock(a.Opens, a.jobZone()))
 	}
 	if p := a.Key.Parts(); p.N > 1 {
 		return fmt.Sprintf("started: a deliberate further effect for %s.", p.Window)
@@ -434,8 +498,14 @@ func (a Acted) Line() string {
 	default:
 		text = string(a.Run.State) + "."
 	}
+	if a.Run.Hold != "" {
+		text += fmt.Sprintf(" It is held: %s.", a.Run.Hold)
+	}
 	if a.NobodyExecutes {
-		text += " Nobody executes now: no serve was seen in the last 30 s."
+		text += " " + msgNobody
+	}
+	if a.Run.State.Live() && a.Run.Home == daybook.HomeOnce && !a.Asked {
+		text += " " + msgOnceOnly
 	}
 	return fmt.Sprintf("%s  %s", a.Key, text)
 }
@@ -443,6 +513,8 @@ func (a Acted) Line() string {
 // Next is the command that a person is likely to want after the act.
 func (a Acted) Next() string {
 	switch {
+	case a.Run.State.Live() && a.Run.Home == daybook.HomeOnce && !a.Asked:
+		return onceCommand(daybook.JobState{}, a.Run)
 	case a.NobodyExecutes:
 		return "daybook serve"
 	case a.Run.State.Live():
@@ -460,7 +532,7 @@ func (p PauseChange) Line() string {
 	case p.Job.Paused && p.Changed:
 		return fmt.Sprintf("job %s is paused: nothing new starts, and windows that become due are skipped: paused.", name)
 	case p.Job.Paused:
-		return fmt.Sprintf("job %s was paused already at %s by %s. Nothing changed.", name, longClock(p.Job.PausedAt, time.UTC), whoever(p.Job.PausedBy))
+		return fmt.Sprintf("job %s was paused already at %s by %s. Nothing changed.", name, longClock(p.Job.PausedAt, zoneOf(p.Job)), whoever(p.Job.PausedBy))
 	case p.Changed:
 		return fmt.Sprintf("job %s is resumed: what was held may start.", name)
 	}
@@ -566,7 +638,7 @@ func (s Story) Line() string {
 	case s.Absence == AbsentSpan:
 		text = fmt.Sprintf("was skipped (%s), with the %d windows %s to %s: nothing ran.", s.Span.Reason, s.Span.Count, s.Span.FromLabel, s.Span.ToLabel)
 	case s.Absence == AbsentNotOpen:
-		text = fmt.Sprintf("is not open yet: its window opens at %s.", longClock(s.Opens, time.UTC))
+		text = fmt.Sprintf("is not open yet: its window opens at %s.", longClock(s.Opens, location(s.Zone)))
 	case s.Absence == AbsentNoWindow:
 		text = "names no window: " + s.Why + "."
 	default:

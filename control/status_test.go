@@ -362,7 +362,7 @@ func TestTheDoctor(t *testing.T) {
 		if _, err := b.s.TakeRevisions(b.ctx, []daybook.Revision{}, true, b.now); err != nil {
 			t.Fatal(err)
 		}
-		says("retired", "warn job renew is defined by no file any more and has open runs: renew:2026-10-23", true)
+		says("retired", "warn job renew is defined by no file any more and has open runs: renew:2026-10-23, renew:2026-10-22, renew:2026-10-21, renew:2026-10-20, renew:2026-10-19", true)
 	})
 }
 

@@ -28,6 +28,7 @@ type Story struct {
 	Span    *daybook.Span // with AbsentSpan
 	Opens   time.Time     // with AbsentNotOpen
 	Why     string        // with AbsentNoWindow
+	Zone    string        // in which times are shown
 
 	Cover    *daybook.Run  // the run that covers a coalesced one
 	Further  []daybook.Key // deliberate further effects for the same window and subject
@@ -64,6 +65,9 @@ func (c *Control) Key(ctx context.Context, key daybook.Key) (Story, error) {
 		}
 	} else if err != nil {
 		return s, err
+	}
+	if s.Run != nil {
+		s.Zone = s.Run.Zone
 	}
 	if s.Cover, err = c.cover(ctx, s.Run); err != nil {
 		return s, err
@@ -105,6 +109,9 @@ func (c *Control) absence(ctx context.Context, s *Story, parts daybook.KeyParts,
 		return err
 	}
 	s.Absence = AbsentNothing
+	if k.job != nil {
+		s.Zone = k.job.Timezone
+	}
 	if k.schedule == nil {
 		return nil
 	}

@@ -60,11 +60,11 @@ func (c *Control) Trigger(ctx context.Context, p Person, q Request) (Answer, err
 	if err != nil {
 		return Answer{}, err
 	}
-	if err := c.note(ctx, t, reply, now); err != nil {
-		return Answer{}, err
-	}
 	if reply.Outcome == daybook.Started || reply.Outcome == daybook.Joined {
 		c.o.Wake()
+	}
+	if err := c.note(ctx, t, reply, now); err != nil {
+		return Answer{}, err // asking again is answered from the row
 	}
 	return c.answer(ctx, t, reply, run, now)
 }
@@ -139,6 +139,9 @@ func (c *Control) target(ctx context.Context, p Person, q Request, write bool, n
 	k, err := c.jobOf(ctx, q, write, now)
 	if err != nil {
 		return target{}, err
+	}
+	if k.job == nil {
+		return target{}, k.fault
 	}
 	t := target{known: k, ask: daybook.Ask{Source: source, Actor: p.Name, Note: note, Again: q.Again, Early: q.Early,
 		RunSkipped: q.RunSkipped, Payload: q.Payload, EventJob: k.job.Work == daybook.Event, Effects: k.job.Effects}}

@@ -249,11 +249,17 @@ func TestAJobOfAFileIsMadeKnownByItsFirstTrigger(t *testing.T) {
 func TestOnceDefinesItsOwnJobs(t *testing.T) {
 	each(t, func(b *bench) {
 		b.at(utc("2026-10-26T12:00:00"))
-		j := daybook.Job{Name: "backup", Owner: "ops", Schedule: "0 2 * * *", Timezone: "UTC", Window: daybook.Day}
+		j := daybook.Job{Name: "backup", Owner: "ops", Schedule: "0 2 * * *", Timezone: "UTC", Window: daybook.Day,
+			Command: daybook.Command{Argv: []string{"./backup", "all of it"}}}
 		q := control.Request{Job: "backup", Source: daybook.SourceOnce, Define: &j}
 		a := b.trigger(q)
 		if a.Outcome != daybook.Started || a.Run.Home != daybook.HomeOnce || a.NobodyExecutes || a.Key != "backup:2026-10-26" {
 			t.Fatalf("once: %+v %+v", a.Reply, a.Run)
+		}
+		byHand := b.trigger(control.Request{Job: "backup"})
+		if byHand.NobodyExecutes || !strings.HasSuffix(byHand.Line(), "only daybook once runs it.") ||
+			byHand.Next() != "daybook once --job backup --tz UTC --schedule '0 2 * * *' --window day --date 2026-10-26 -- ./backup 'all of it'" {
+			t.Errorf("by hand: %s → %s", byHand.Line(), byHand.Next())
 		}
 		if a = b.trigger(q); a.Outcome != daybook.Joined || a.Exit != daybook.ExitElsewhere || a.Job.Revision != 1 {
 			t.Errorf("twice: %+v, revision %d", a.Reply, a.Job.Revision)
