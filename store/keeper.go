@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"os"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -99,7 +100,13 @@ FROM pg_class c WHERE c.relname LIKE 'daybook\_%' AND c.relkind = 'r' AND pg_tab
 	}
 	return s.read(ctx, "read the size", `SELECT p.page_count * s.page_size, (SELECT count(*) FROM daybook_runs), (SELECT file FROM pragma_database_list WHERE name = 'main')
 FROM pragma_page_count() p, pragma_page_size() s`,
-		func(rows *sql.Rows) error { return rows.Scan(&info.Bytes, &info.Runs, &info.Place) })
+		func(rows *sql.Rows) error {
+			err := rows.Scan(&info.Bytes, &info.Runs, &info.Place)
+			if log, gone := os.Stat(info.Place + "-wal"); gone == nil {
+				info.WALBytes = log.Size()
+			}
+			return err
+		})
 }
 
 // Checkpoint folds SQLite's write-ahead log into the file and empties it, as far as readers let it: it waits for none of

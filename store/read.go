@@ -178,8 +178,11 @@ func (s *Store) Spans(ctx context.Context, job string, from time.Time) ([]dayboo
 	return list, err
 }
 
-const selectLastGood = `SELECT j.name, r.key, r.ended_us FROM daybook_jobs j JOIN daybook_runs r ON r.key =
-  (SELECT g.key FROM daybook_runs g WHERE g.job = j.name AND g.parent = '' AND g.state = 'done' ORDER BY g.start_us DESC LIMIT 1)`
+// Twice the same look into the index: joined by the key it would be a hash of all runs on PostgreSQL.
+const selectLastGood = `SELECT j.name,
+  COALESCE((SELECT g.key FROM daybook_runs g WHERE g.job = j.name AND g.parent = '' AND g.state = 'done' ORDER BY g.start_us DESC, g.key DESC LIMIT 1), ''),
+  COALESCE((SELECT g.ended_us FROM daybook_runs g WHERE g.job = j.name AND g.parent = '' AND g.state = 'done' ORDER BY g.start_us DESC, g.key DESC LIMIT 1), 0)
+FROM daybook_jobs j`
 
 // LastGood implements daybook.Reader: the newest done window of every job that has one.
 func (s *Store) LastGood(ctx context.Context) (map[string]daybook.Good, error) {
@@ -190,7 +193,9 @@ func (s *Store) LastGood(ctx context.Context) (map[string]daybook.Good, error) {
 		var ended int64
 		err := rows.Scan(&job, &g.Key, &ended)
 		g.EndedAt = at(ended)
-		good[job] = g
+		if g.Key != "" {
+			good[job] = g
+		}
 		return err
 	})
 	return good, err

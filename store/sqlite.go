@@ -84,6 +84,10 @@ func verifyImmediate(ctx context.Context, db DB) (err error) {
 	case err != nil:
 		return openFault(err)
 	case deferred:
+		// On a file that cannot be written SQLite takes no lock either.
+		if _, err := t.ExecContext(ctx, "PRAGMA user_version = 0"); err != nil {
+			return openFault(err)
+		}
 		return unsafe("write", "transactions begin deferred", "one that reads and then writes would fail at once")
 	}
 	return nil

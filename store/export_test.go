@@ -1,0 +1,24 @@
+package store
+
+// Statements are the texts whose plans are looked at, by name.
+var Statements = map[string]string{
+	"claimDue": claimDue, "claimKey": claimKey, "renewLeases": renewLeases, "selectHolding": selectHolding, "beginRun": beginRun,
+	"moveLive": moveLive, "takeLive": takeLive, "endRuns": endRuns, "upsertEffects": upsertEffects,
+	"selectNextDue": selectNextDue, "selectExpired": selectExpired,
+	"selectRun": selectRun, "selectRunsIn": selectRunsIn, "selectEffectsIn": selectEffectsIn, "selectLetterOf": selectLetterOf,
+	"selectStandings": selectStandings, "selectLiveOfJobs": selectLiveOfJobs, "selectKeysIn": selectKeysIn, "moveCursors": moveCursors,
+	"countTrigger": countTrigger, "selectSpanAt": selectSpanAt, "selectSpans": selectSpans, "selectSpansOf": selectSpansOf,
+	"selectNewest": selectNewest, "selectLastGood": selectLastGood, "selectHighestN": selectHighestN,
+	"selectOld": selectOld, "selectNth": selectNth, "pruneAttempts": pruneAttempts, "pruneOutputs": pruneOutputs, "pruneSteps": pruneSteps,
+	"pruneTriggers": pruneTriggers, "pruneRuns": pruneRuns, "holdPaused": holdPaused, "holdKeys": holdKeys,
+	"selectAttempts": selectAttempts, "selectTriggers": selectTriggers, "selectOpenLetters": selectOpenLetters, "selectOpenAlerts": selectOpenAlerts,
+	"closeAlerts": closeAlerts, "refuseLetter": refuseLetter, "insertAlert": insertAlert,
+}
+
+// Rewritten returns a statement as a database wants it.
+func Rewritten(database, text string) string {
+	if database == "postgres" {
+		return rewritePostgres(text)
+	}
+	return rewriteSQLite(text)
+}
