@@ -27,6 +27,8 @@ type app struct {
 	LookupEnv      func(string) (string, bool)
 	ReadFile       func(string) ([]byte, error)
 	LocalZone      func() string // IANA name of the machine's zone, or ""
+	Width          func() int    // columns of the terminal that stdout is, 0 when it is none; may be nil
+	Ask            func() bool   // somebody sits before stdin and stderr and can be asked; may be nil: nobody
 	Exec           runner.Exec   // how commands are run; once listens to their output
 
 	lease time.Duration // of serve; 0: the engine's own
@@ -64,7 +66,12 @@ func (a *app) root() *cobra.Command {
 		DisableAutoGenTag: true,
 		Args:              cobra.ArbitraryArgs, // cobra's own check would answer in its own words
 		RunE:              needVerb,
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.checkGlobals() },
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if a.dumb() && !a.flags.json {
+				a.Stdout, a.Stderr = asciiWriter{a.Stdout}, asciiWriter{a.Stderr}
+			}
+			return a.checkGlobals()
+		},
 	}
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)

@@ -5,10 +5,19 @@ import "github.com/spf13/cobra"
 // commands lists every command, in the order of the documentation. A new one is a file with a constructor, and a line
 // here.
 var commands = []func(*app) *cobra.Command{
+	newStatus,
 	newServe,
 	newInit,
 	newCheck,
 	newOnce,
 	newSchedule,
+	newJob,
+	newRun,
+	newKey,
+	newDead,
+	newFreeze,
+	newActivity,
+	newDB,
+	newDoctor,
 	newVersion,
 }

@@ -62,3 +62,96 @@ succeed), and 125 when Daybook itself refused or failed: JSON on stderr says why
 	textOnceExample = `  daybook once --job backup --schedule "0 2 * * *" --tz Europe/Berlin -- restic backup /home
   daybook once --job report --window week --tz Asia/Shanghai --effects once -- ./report`
 )
+
+const (
+	textFlagReason  = "why, for whoever reads the record later"
+	textFlagConfirm = "the key, in place of typing it: for what touches money"
+
+	textJob         = "List, show, pause and trigger jobs"
+	textJobList     = "List all jobs: the next fire and its key, the last good window, the state"
+	textJobListLong = `The inventory. STATE is that of the newest window; NEXT is the next fire that really fires, and KEY the key it
+leads to.`
+	textJobShow      = "Show one job: what it means, how it stands"
+	textJobNext      = "Show the next fires of a job beside their keys"
+	textJobNextLong  = `Fires and the keys they lead to, side by side. A note says where the clock or a day off changes one.`
+	textJobPause     = "Let nothing new of a job start"
+	textJobPauseLong = `Nothing new starts, what waits is held, and windows that become due are rows: skipped, paused. What runs goes
+on. The pause lasts until job resume.`
+	textJobResume      = "End a pause: what was held may start"
+	textJobTrigger     = "Ask for the run of a window; a window that is done is not done again"
+	textJobTriggerLong = `Looks the key up first. A new key is started; one under way is joined; one that is done is answered with when,
+by whom and its result, and nothing is repeated. Every trigger is recorded, whatever the answer.
+
+Without --window and --date it is the window of the latest fire already past, never the wall date.
+
+Exit codes: 0 started, joined or done already, 1 it ended otherwise, 4 refused by a rule, 5 no such job.`
+	textJobTriggerExample = `  daybook job trigger renew
+  daybook job trigger renew --date 2026-10-26 --wait
+  daybook job trigger invoice --window 2026-10 --subject "acct 42" --payload order.json
+  daybook job trigger renew --window 2026-10-26~2 --reason "the bank asked for a second file"`
+
+	textRun          = "List, show, follow and settle runs"
+	textRunList      = "List runs"
+	textRunListLong  = `Runs in the order of their keys; with --job alone the newest windows first.`
+	textRunShow      = "Show the record of a key, with its attempts"
+	textRunLogs      = "Show what an attempt printed"
+	textRunLogsLong  = `The output of the newest attempt that has ended: its head and its tail, with a mark where bytes were left out.`
+	textRunWatch     = "Follow a run to its end"
+	textRunWatchLong = `A line for every change until the run has ended. Exit 0 however it ends; with --exit-status 1 unless it is done.
+Exit 6 when nobody executes.`
+	textRunCancel     = "End a run that waits, or ask the executor of one under way to end it"
+	textRunCancelLong = `A run that waits is cancelled. One under way is asked to end; an effect it has begun is settled first, never
+cancelled.`
+	textRunReopen      = "Take a cancelled run back, or open a dismissed letter again"
+	textRunReopenLong  = `A cancelled run is scheduled again; a dismissed letter is open again, and can be replayed.`
+	textRunResolve     = "Say what happened to an effect whose outcome is unknown"
+	textRunResolveLong = `Look at the far side first: the wire key is what it got as idempotency key. done: the effect is never begun
+again. not-done: it is begun again, under the next wire key. ask: the probe is asked once more.
+What touches money (P0) is confirmed by typing its key, or with --confirm=KEY.`
+
+	textKey         = "All that is known about a key"
+	textKeyShow     = "Tell the story of a key, line by line"
+	textKeyShowLong = `Every trigger and its outcome, attempts, questions to the far side, letters, and what people did, in the order
+of time. A key without a record is explained: its window was skipped, is not open yet, or is none of the job's.
+Exit 5 when nothing is known about it.`
+	textKeyFind = "List the keys that begin with a text"
+
+	textDead           = "Dead letters: runs that a person must look at"
+	textDeadList       = "List open dead letters, P0 first, then the oldest"
+	textDeadShow       = "Show a dead letter: error, effect, output, and what a replay would do"
+	textDeadReplay     = "Run dead runs again: the same keys, failures reset"
+	textDeadReplayLong = `Steps that are done stay done. An unknown outcome must be settled first: daybook run resolve. For a job that no
+file defines, the line to run is printed.`
+	textDeadDismiss     = "Close a dead letter without doing anything about it"
+	textDeadDismissLong = `An unknown outcome cannot be dismissed: it is resolved. run reopen opens the letter again.`
+
+	textStatus     = "Did everything run? Is the money right? What needs you?"
+	textStatusLong = `Both verdicts with their reasons, what needs a person, how the newest window of each job stands, what comes
+next. Exit 0: yes; 3: a person is needed, or it is not known yet; 6: nobody executes, or the ledger is out of reach.`
+
+	textActivity     = "Who did what, and why"
+	textActivityList = "List the acts of people, newest first"
+
+	textDoctor     = "Look at the installation and say what is wrong with it"
+	textDoctorLong = `Ledger, serves, clocks, zone data, business calendars, and whether every window of the last days is accounted
+for. Exit 0 when all is sound, 3 when something wants a person.`
+
+	textFreeze        = "What keeps runs from starting"
+	textFreezeList    = "List what is held, and why"
+	textFreezeEnd     = "End a hold: what was held may start"
+	textFreezeEndLong = `clock is put up by Daybook itself when the clock of a machine leapt ahead: its end confirms the time.`
+	textFreezeStart   = "(not in this version) Let nothing start for a while"
+	textFreezeCheck   = "(not in this version) Would a freeze meet a run?"
+
+	textDB            = "Look after the ledger"
+	textDBMigrate     = "Make the ledger, or bring its schema up to date"
+	textDBMigrateLong = `Forward only. serve does it too; this is for those who want to see it done, or to do it themselves: --print
+writes the statements, from the schema that is there.`
+	textDBBackup     = "Copy a SQLite ledger, also while serve works on it"
+	textDBBackupLong = `The copy is that of one instant, readable by its owner only, read back before it has its name. A file that is
+there is never overwritten. A PostgreSQL ledger is backed up with pg_dump: the line is shown.`
+	textDBInfo      = "Show which ledger this is, where, and how large"
+	textDBPrune     = "Empty the logs of old runs now"
+	textDBPruneLong = `What serve does every hour: attempts, output, payloads and results older than retention.log of the file (default
+30d) are emptied. Keys, states, counts and letters stay for good: a pruned key is never run again.`
+)

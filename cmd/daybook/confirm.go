@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/daybook-run/daybook"
+)
+
+// interactive reports whether somebody can be asked.
+func (a *app) interactive() bool { return !a.flags.noInput && !a.flags.json && a.Ask != nil && a.Ask() }
+
+// proceed asks whether to do what was just shown. --yes answers; without anybody to ask it is refused, naming the flag.
+func (a *app) proceed(what string) error {
+	if a.flags.yes {
+		return nil
+	}
+	if !a.interactive() {
+		return daybook.Conflict("%s asks for a confirmation, and nobody can be asked here", what).WithHint("add --yes (-y)")
+	}
+	answer, err := a.ask("Proceed? [y/N] ")
+	if err != nil {
+		return err
+	}
+	switch strings.ToLower(answer) {
+	case "y", "yes":
+		return nil
+	}
+	return notConfirmed()
+}
+
+// typed asks for the key of what touches money to be typed. given is what --confirm says; --yes is not enough.
+func (a *app) typed(what string, key daybook.Key, given string) error {
+	switch {
+	case given == string(key):
+		return nil
+	case given != "":
+		return daybook.Conflict("--confirm=%s is not %s", daybook.Clip(given, daybook.MaxKeyBytes), key).WithHint("nothing was done; the key is confirmed letter by letter")
+	case !a.interactive():
+		return daybook.Conflict("%s touches money (P0) and is confirmed by its key", what).WithHint("add --confirm=%s", key)
+	}
+	answer, err := a.ask(fmt.Sprintf("Type %s to confirm: ", key))
+	if err != nil {
+		return err
+	}
+	if answer != string(key) {
+		return notConfirmed()
+	}
+	return nil
+}
+
+func notConfirmed() error { return daybook.Conflict("not confirmed: nothing was done") }
+
+// ask puts a question on stderr and reads one line.
+func (a *app) ask(question string) (string, error) {
+	fmt.Fprint(a.Stderr, question)
+	line, err := bufio.NewReader(a.Stdin).ReadString('\n')
+	if err != nil && err != io.EOF {
+		return "", &daybook.Error{Code: daybook.CodeInternal, Message: "read the answer", Err: err}
+	}
+	return strings.TrimSpace(line), nil
+}
+
+// dryRun ends a call that only showed what it would do.
+func (a *app) dryRun() { a.say("dry run: nothing was written") }
+
+// needReason tells that a reason is missing before anybody is asked anything else.
+func needReason(note, act string) error {
+	if strings.TrimSpace(note) == "" {
+		return daybook.Invalid("%s needs a reason", act).WithHint("add --reason, a sentence for whoever reads the record later")
+	}
+	return nil
+}

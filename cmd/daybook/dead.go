@@ -1,0 +1,465 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/calendar"
+	"github.com/daybook-run/daybook/control"
+)
+
+func newDead(a *app) *cobra.Command {
+	return noun("dead", textDead, newDeadList(a), newDeadShow(a), newDeadReplay(a), newDeadDismiss(a))
+}
+
+func newDeadList(a *app) *cobra.Command {
+	var all bool
+	var group string
+	var limit int
+	cmd := &cobra.Command{
+		Use: "list", Short: textDeadList, Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if group != "" && group != "error" {
+				return daybook.Invalid("--group: %q is not known", daybook.Clip(group, 40)).WithHint("--group error")
+			}
+			return a.deadList(cmd.Context(), all, group != "", limit)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&group, "group", "", "error: one line for each kind of error")
+	f.BoolVar(&all, "all", false, "also closed letters, the newest first")
+	f.IntVar(&limit, "limit", 1000, "at most so many, 1,000 at the most")
+	return cmd
+}
+
+func (a *app) deadList(ctx context.Context, all, grouped bool, limit int) error {
+	return a.withControl(ctx, func(l *ledger, c *control.Control) error {
+		letters, err := c.Letters(ctx, !all, limit)
+		if err != nil {
+			return err
+		}
+		if grouped {
+			return a.deadGroups(letters)
+		}
+		zones, err := jobZones(ctx, c)
+		if err != nil {
+			return err
+		}
+		g := &grid{head: []string{"SINCE", "KEY", "PRIORITY", "KIND", "STATE", "ERROR"}}
+		for _, letter := range letters {
+			if a.flags.json {
+				if err := a.printJSON(newLetterJSON(letter)); err != nil {
+					return err
+				}
+				continue
+			}
+			g.add(a.moment(letter.OpenedAt, zones[letter.Job]), string(letter.Key), string(letter.Priority), string(letter.Kind), string(letter.State), letter.Error)
+		}
+		if err := a.print(g); err != nil {
+			return err
+		}
+		if len(letters) == 0 {
+			a.say("no dead letter is open")
+			return nil
+		}
+		a.next("daybook dead show " + string(letters[0].Key))
+		return nil
+	})
+}
+
+// jobZones returns the zone of every job.
+func jobZones(ctx context.Context, c *control.Control) (map[string]string, error) {
+	views, err := c.Jobs(ctx)
+	zones := make(map[string]string, len(views))
+	for _, v := range views {
+		if v.Job != nil {
+			zones[v.Name] = v.Job.Timezone
+		}
+	}
+	return zones, err
+}
+
+// letterGroupJSON is daybook/letter-group.v1: letters that say the same.
+type letterGroupJSON struct {
+	Schema string             `json:"schema"`
+	Kind   daybook.LetterKind `json:"kind"`
+	Error  string             `json:"error"`
+	Count  int                `json:"count"`
+	Oldest time.Time          `json:"oldest"`
+	Keys   []daybook.Key      `json:"keys"`
+}
+
+func (a *app) deadGroups(letters []daybook.Letter) error {
+	var groups []*letterGroupJSON
+	byError := map[string]*letterGroupJSON{}
+	for _, l := range letters {
+		id := string(l.Kind) + "\n" + l.Error
+		g := byError[id]
+		if g == nil {
+			g = &letterGroupJSON{Schema: "daybook/letter-group.v1", Kind: l.Kind, Error: l.Error, Oldest: l.OpenedAt}
+			byError[id] = g
+			groups = append(groups, g)
+		}
+		g.Count++
+		g.Keys = append(g.Keys, l.Key)
+		if l.OpenedAt.Before(g.Oldest) {
+			g.Oldest = l.OpenedAt
+		}
+	}
+	slices.SortStableFunc(groups, func(x, y *letterGroupJSON) int {
+		return cmp.Or(cmp.Compare(y.Count, x.Count), x.Oldest.Compare(y.Oldest))
+	})
+	g := &grid{head: []string{"COUNT", "KIND", "ERROR", "KEYS"}}
+	for _, group := range groups {
+		if a.flags.json {
+			if err := a.printJSON(group); err != nil {
+				return err
+			}
+			continue
+		}
+		names := make([]string, 0, 3)
+		for _, k := range group.Keys[:min(3, len(group.Keys))] {
+			names = append(names, string(k))
+		}
+		list := strings.Join(names, " ")
+		if more := len(group.Keys) - len(names); more > 0 {
+			list += fmt.Sprintf(" and %d more", more)
+		}
+		g.add(fmt.Sprint(group.Count), string(group.Kind), daybook.Clip(oneLine(group.Error), 120), list)
+	}
+	if err := a.print(g); err != nil {
+		return err
+	}
+	if len(letters) == 0 {
+		a.say("no dead letter is open")
+	}
+	return nil
+}
+
+func newDeadShow(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "show KEY", Short: textDeadShow, Args: exactly("KEY"), ValidArgsFunction: a.completeLetters,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.deadShow(cmd.Context(), daybook.Key(args[0]))
+		},
+	}
+}
+
+// deadShowJSON is daybook/letter.v1 with the run, and what a replay would do.
+type deadShowJSON struct {
+	*letterJSON
+	Replay string   `json:"replay,omitempty"`
+	Run    *runJSON `json:"run"`
+	Output string   `json:"output,omitempty"`
+}
+
+func (a *app) deadShow(ctx context.Context, key daybook.Key) error {
+	return a.withControl(ctx, func(_ *ledger, c *control.Control) error {
+		r, err := c.Run(ctx, key)
+		if err != nil {
+			return err
+		}
+		if r.Letter == nil {
+			return daybook.NotFound("%s has no dead letter: it is %s", key, r.State).WithHint("daybook key show %s", key)
+		}
+		output, err := lastOutput(ctx, c, r)
+		if err != nil {
+			return err
+		}
+		open := r.Letter.State == daybook.LetterOpen
+		plan := ""
+		if open {
+			plan = a.replayPlan(r)
+		}
+		if a.flags.json {
+			j := deadShowJSON{newLetterJSON(*r.Letter), plan, nested(r), output}
+			j.Run.Letter = nil
+			return a.printJSON(j)
+		}
+		w := bufio.NewWriter(a.Stdout)
+		a.describeLetter(w, r, plan, output)
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		switch {
+		case open && r.Letter.Kind == daybook.LetterUnknown:
+			a.next(fmt.Sprintf("daybook run resolve %s --step %s --as done|not-done|ask --reason …", key, daybook.StepRun))
+		case open:
+			a.next("daybook dead replay " + string(key))
+			a.next(fmt.Sprintf("daybook dead dismiss %s --reason …", key))
+		case r.Letter.State == daybook.LetterDismissed:
+			a.next(fmt.Sprintf("daybook run reopen %s --reason …", key))
+		}
+		return nil
+	})
+}
+
+// lastOutput is the end of what the last attempt printed.
+func lastOutput(ctx context.Context, c *control.Control, r *daybook.Run) (string, error) {
+	tries, err := c.Attempts(ctx, r.Key)
+	if err != nil {
+		return "", err
+	}
+	for i := len(tries) - 1; i >= 0; i-- {
+		if tries[i].Probe || tries[i].Result == "" {
+			continue
+		}
+		out, err := c.Output(ctx, r.Key, tries[i].Fence)
+		lines := strings.Split(strings.TrimRight(out.Text, "\n"), "\n")
+		const tail = 10
+		if len(lines) > tail {
+			lines = append([]string{"…"}, lines[len(lines)-tail:]...)
+		}
+		return strings.Join(lines, "\n"), err
+	}
+	return "", nil
+}
+
+func (a *app) describeLetter(w *bufio.Writer, r *daybook.Run, plan, output string) {
+	l, loc := r.Letter, a.zoneOf(r.Zone)
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "  %-11s%s\n", name, oneLine(fmt.Sprintf(format, args...)))
+	}
+	what := "dead letter"
+	if l.Kind == daybook.LetterUnknown {
+		what = "dead letter: whether it happened is unknown"
+	}
+	fmt.Fprintf(w, "%s  %s  %s %s, %s\n", l.Key, l.Priority, a.mark("✕"), what, l.State)
+	row("since", "%s (%s ago)", stamp(l.OpenedAt, loc), short(a.Now().Sub(l.OpenedAt)))
+	if l.State != daybook.LetterOpen {
+		row("closed", "%s by %s: %s", stamp(l.ClosedAt, loc), cmp.Or(l.ClosedBy, "nobody known"), l.Note)
+	}
+	row("error", "%s", l.Error)
+	row("attempts", "%d, the last %s", r.Attempts, stamp(cmp.Or(r.EndedAt, l.OpenedAt), loc))
+	if e := r.Effect; e != nil {
+		row("effect", "%s %s, wire key %s", e.Step, strings.ReplaceAll(string(e.State), "_", " "), r.Key.WireKey(e.Step, e.Generation))
+	}
+	if l.Refused > 0 {
+		row("asked", "%s refused since", plural(l.Refused, "trigger"))
+	}
+	if plan != "" {
+		row("replay", "%s", plan)
+	}
+	if output != "" {
+		row("output", "of the last attempt")
+		for line := range strings.SplitSeq(output, "\n") {
+			fmt.Fprintf(w, "    %s\n", oneLine(line))
+		}
+	}
+}
+
+// replayPlan tells what a replay of a run would do, by the rule that carries it out.
+func (a *app) replayPlan(r *daybook.Run) string {
+	switch tr, err := r.Replay(a.person().Name, "", a.Now()); {
+	case err != nil && r.State == daybook.Dead:
+		return "refused: " + err.Error()
+	case err != nil:
+		return fmt.Sprintf("nothing to replay: it is %s", r.State)
+	case tr.Effect != nil:
+		return fmt.Sprintf("same key, attempt %d, failures reset, wire key %s", r.Attempts+1, r.Key.WireKey(tr.Effect.Step, tr.Effect.Generation))
+	}
+	return fmt.Sprintf("same key, attempt %d, failures reset", r.Attempts+1)
+}
+
+func newDeadReplay(a *app) *cobra.Command {
+	var dry bool
+	var note string
+	cmd := &cobra.Command{
+		Use: "replay KEY…", Short: textDeadReplay, Long: textDeadReplayLong, ValidArgsFunction: a.completeLetters,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return daybook.Invalid("%s: KEY is missing", cmd.CommandPath()).WithHint("daybook dead list shows what can be replayed")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			list := make([]daybook.Key, len(args))
+			for i, k := range args {
+				list[i] = daybook.Key(k)
+			}
+			return a.deadReplay(cmd.Context(), list, note, dry)
+		},
+	}
+	reasonFlag(cmd, &note)
+	writing(cmd, &dry)
+	return cmd
+}
+
+func (a *app) deadReplay(ctx context.Context, list []daybook.Key, note string, dry bool) error {
+	return a.withControl(ctx, func(_ *ledger, c *control.Control) error {
+		some, err := a.showReplay(ctx, c, list, dry)
+		if err != nil {
+			return err
+		}
+		if dry {
+			a.dryRun()
+			return nil
+		}
+		if some {
+			if err := a.proceed("replay"); err != nil {
+				return err
+			}
+		}
+		answers, err := c.Replay(ctx, a.person(), list, note)
+		exit := 0
+		for i, answer := range answers {
+			next, nerr := a.afterReplay(ctx, c, answer)
+			if nerr != nil {
+				return nerr
+			}
+			if len(answers) == 1 {
+				return errors.Join(err, a.tell(answer, next, false))
+			}
+			exit = max(exit, answer.Exit)
+			if terr := a.tellOne(answer, next); terr != nil {
+				return terr
+			}
+			if i == len(answers)-1 && err == nil && exit != 0 {
+				return &coded{code: exit, err: errors.New("told already"), silent: true}
+			}
+		}
+		return err
+	})
+}
+
+// showReplay shows what will be replayed, and reports whether anything will be.
+func (a *app) showReplay(ctx context.Context, c *control.Control, list []daybook.Key, dry bool) (some bool, err error) {
+	for _, k := range list {
+		r, err := c.Run(ctx, k)
+		if daybook.CodeOf(err) == daybook.CodeNotFound {
+			if dry {
+				return some, err
+			}
+			continue // the answer says so
+		}
+		if err != nil {
+			return some, err
+		}
+		_, refused := r.Replay(a.person().Name, "", a.Now())
+		some = some || refused == nil
+		switch {
+		case dry && a.flags.json:
+			j := actedJSON{Schema: "daybook/act.v1", Key: k, Act: "replay", From: r.State, To: r.State, Message: a.replayPlan(r), DryRun: true, Run: nested(r)}
+			if refused == nil {
+				j.To = daybook.Retryable
+			}
+			if err := a.printJSON(j); err != nil {
+				return some, err
+			}
+		case dry:
+			if _, err := fmt.Fprintf(a.Stdout, "%s  %s\n", k, a.replayPlan(r)); err != nil {
+				return some, err
+			}
+		case refused == nil:
+			a.say("replay %s: %s (%s)", k, a.replayPlan(r), daybook.Clip(oneLine(r.LastError), 120))
+		}
+	}
+	return some, nil
+}
+
+// tellOne says what became of one of several.
+func (a *app) tellOne(answer control.Answer, next string) error {
+	if a.flags.json {
+		return a.printJSON(newAnswerJSON(answer, next))
+	}
+	if _, err := fmt.Fprintln(a.Stdout, a.shown(answer).Line()); err != nil {
+		return err
+	}
+	a.next(next)
+	return nil
+}
+
+// afterReplay is the command wanted after a replay. Runs of jobs that no file defines are run by once alone: then it is
+// the line to run.
+func (a *app) afterReplay(ctx context.Context, c *control.Control, answer control.Answer) (string, error) {
+	r := answer.Run
+	if r == nil || r.Home != daybook.HomeOnce || !r.State.Live() {
+		return answer.Next(), nil
+	}
+	v, err := c.Job(ctx, r.Job)
+	if err != nil || v.Job == nil {
+		return answer.Next(), err
+	}
+	return a.onceLine(v.Job, r), nil
+}
+
+// onceLine is the command line that runs the key of a job that no file defines.
+func (a *app) onceLine(j *daybook.Job, r *daybook.Run) string {
+	words := []string{"daybook", "once"}
+	flag := func(name, value string) {
+		if value != "" {
+			words = append(words, "--"+name, shellWord(value))
+		}
+	}
+	flag("config", a.flags.config)
+	flag("db", a.flags.db)
+	flag("job", j.Name)
+	flag("schedule", j.Schedule)
+	flag("window", string(j.Window))
+	flag("tz", j.Timezone)
+	if date, ok := dateOf(*j, r.Window); ok {
+		flag("date", date)
+	}
+	if j.Effects == daybook.Once {
+		flag("effects", string(j.Effects))
+	}
+	flag("probe", j.Probe.Shell)
+	switch {
+	case j.Remembers == daybook.Forever:
+		flag("remembers", "forever")
+	case j.Remembers > 0:
+		flag("remembers", span(j.Remembers))
+	}
+	if j.Timeout > 0 && j.Timeout != daybook.DefaultTimeout {
+		flag("timeout", j.Timeout.String())
+	}
+	words = append(words, "--")
+	for _, w := range j.Command.Argv {
+		words = append(words, shellWord(w))
+	}
+	return strings.Join(words, " ")
+}
+
+// dateOf finds the date by which once names a window. Windows of single fires have none: the latest is taken.
+func dateOf(j daybook.Job, w daybook.Window) (string, bool) {
+	_, schedule, err := calendar.Complete(j, nil)
+	if err != nil {
+		return "", false
+	}
+	day, err := time.Parse(time.DateOnly, w.Date)
+	if err != nil {
+		return "", false
+	}
+	for i := -1; i < 2*366+1; i++ { // a window of the previous year is named by a date behind it
+		date := day.AddDate(0, 0, i).Format(time.DateOnly)
+		if found, err := schedule.OfDate(date); err == nil && found.Label == w.Label {
+			return date, true
+		}
+	}
+	return "", false
+}
+
+// shellWord quotes a word for a shell where that is needed.
+func shellWord(s string) string {
+	plain := s != "" && strings.IndexFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@%+,", r))
+	}) < 0
+	if plain {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func newDeadDismiss(a *app) *cobra.Command {
+	return a.actCommand("dismiss KEY --reason R", textDeadDismiss, textDeadDismissLong,
+		act{name: "dismiss", do: (*control.Control).Dismiss, rule: (*daybook.Run).Dismiss, complete: a.completeLetters})
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/control"
+)
+
+// How often a run that is followed is looked at, and whether anybody executes.
+const (
+	followEvery = 250 * time.Millisecond
+	aliveEvery  = 2 * time.Second
+)
+
+// follow looks at a run until it has ended and returns it: of a coalesced one the run that covers it. each is told every
+// change, the first standing included. An error with exit code 6: nobody executes.
+func (a *app) follow(ctx context.Context, c *control.Control, key daybook.Key, each func(*daybook.Run) error) (*daybook.Run, error) {
+	var run *daybook.Run
+	var looked time.Time
+	last := ""
+	ended, err := waitWhile(ctx, followEvery, func() (bool, error) {
+		r, err := c.Run(ctx, key)
+		if err != nil {
+			return false, err
+		}
+		run = r
+		if now := standing(r); now != last {
+			last = now
+			if err := each(r); err != nil {
+				return false, err
+			}
+		}
+		if r.State == daybook.Coalesced && r.CoveredBy != "" {
+			key = r.CoveredBy
+			return true, nil
+		}
+		if !r.State.Live() {
+			return false, nil
+		}
+		if now := a.Now(); r.Home == "" && now.Sub(looked) >= aliveEvery {
+			looked = now
+			alive, err := c.Executing(ctx)
+			if err == nil && !alive {
+				err = nobodyExecutes(r)
+			}
+			return true, err
+		}
+		return true, nil
+	})
+	if err == nil && !ended {
+		err = &coded{code: daybook.ExitFailed, err: fmt.Errorf("no longer followed: %s goes on and is %s", run.Key, run.State)}
+	}
+	return run, err
+}
+
+func nobodyExecutes(r *daybook.Run) error {
+	return (&daybook.Error{Code: daybook.CodeUnavailable, Message: fmt.Sprintf("%s is recorded and %s, and nobody executes: no serve was seen in the last 30 s", r.Key, r.State)}).
+		WithHint("it runs when daybook serve runs")
+}
+
+// hosts puts the names of machines in place of the ids of nodes.
+func hosts(ctx context.Context, c *control.Control) (*strings.Replacer, error) {
+	nodes, err := c.Nodes(ctx)
+	var pairs []string
+	for _, n := range nodes {
+		if n.ID != "" && n.Host != "" {
+			pairs = append(pairs, n.ID, n.Host)
+		}
+	}
+	return strings.NewReplacer(pairs...), err
+}
+
+// standing is what a follower wants to be told about.
+func standing(r *daybook.Run) string {
+	return fmt.Sprint(r.Key, r.State, r.Reason, r.Hold, r.Attempts, r.CancelledBy)
+}
+
+// stepLine says how a run stands, with the time of the change.
+func (a *app) stepLine(r *daybook.Run) string {
+	loc := a.zoneOf(r.Zone)
+	at := r.Due
+	text := a.stateText(r)
+	switch r.State {
+	case daybook.Scheduled:
+		text += ", due"
+	case daybook.Running:
+		at = startedAt(r)
+		text += fmt.Sprintf(", attempt %d, since", r.Attempts)
+	case daybook.Retryable:
+		if r.LastError != "" {
+			text += ": " + daybook.Clip(oneLine(r.LastError), 120)
+		}
+		text += ", next try"
+	default:
+		at = r.EndedAt
+		if r.LastError != "" && r.State != daybook.Done {
+			text += ": " + daybook.Clip(oneLine(r.LastError), 120) + ","
+		}
+	}
+	return fmt.Sprintf("%s  %s %s", r.Key, oneLine(text), stamp(at, loc))
+}
+
+// ended tells how a followed run ended. With status the exit code says it too.
+func (a *app) ended(r *daybook.Run, status bool) error {
+	if a.flags.json {
+		if err := a.printJSON(newRunJSON(r)); err != nil {
+			return err
+		}
+	} else if _, err := fmt.Fprintln(a.Stdout, a.stepLine(r)); err != nil {
+		return err
+	}
+	a.next(afterRun(r))
+	if status && r.State != daybook.Done {
+		return &coded{code: daybook.ExitFailed, err: errors.New("told already"), silent: true}
+	}
+	return nil
+}
+
+// afterRun is the command that is likely to be wanted after a run has ended.
+func afterRun(r *daybook.Run) string {
+	if r.State == daybook.Dead && r.Letter != nil && r.Letter.State == daybook.LetterOpen {
+		return "daybook dead show " + string(r.Key)
+	}
+	if r.Attempts > 0 {
+		return "daybook run logs " + string(r.Key)
+	}
+	return "daybook key show " + string(r.Key)
+}

@@ -1,0 +1,307 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/control"
+)
+
+func newKey(a *app) *cobra.Command {
+	return noun("key", textKey, newKeyShow(a), newKeyFind(a))
+}
+
+func newKeyShow(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "show KEY", Short: textKeyShow, Long: textKeyShowLong, Args: exactly("KEY"), ValidArgsFunction: a.completeKeys,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.keyShow(cmd.Context(), daybook.Key(args[0]))
+		},
+	}
+}
+
+// storyJSON is daybook/key.v1.
+type storyJSON struct {
+	Schema   string          `json:"schema"`
+	Key      daybook.Key     `json:"key"`
+	Message  string          `json:"message"`
+	Absence  control.Absence `json:"absence,omitempty"`
+	Opens    time.Time       `json:"opens,omitzero"`
+	Span     *spanJSON       `json:"span,omitempty"`
+	Run      *runJSON        `json:"run,omitempty"`
+	Cover    *runJSON        `json:"cover,omitempty"`
+	Further  []daybook.Key   `json:"further,omitempty"`
+	Triggers []triggerJSON   `json:"triggers"`
+	Attempts []attemptJSON   `json:"attempts"`
+	Letters  []*letterJSON   `json:"letters"`
+	Activity []activityJSON  `json:"activity"`
+	Timeline []entryJSON     `json:"timeline"`
+}
+
+type spanJSON struct {
+	From   string         `json:"from"`
+	To     string         `json:"to"`
+	Count  int            `json:"count"`
+	Reason daybook.Reason `json:"reason"`
+}
+
+type entryJSON struct {
+	At   time.Time `json:"at"`
+	What string    `json:"what"`
+	Text string    `json:"text"`
+	Note string    `json:"note,omitempty"`
+}
+
+func newStoryJSON(s control.Story) storyJSON {
+	j := storyJSON{Schema: "daybook/key.v1", Key: s.Key, Message: s.Line(), Absence: s.Absence, Opens: s.Opens, Run: nested(s.Run), Cover: nested(s.Cover), Further: s.Further,
+		Triggers: []triggerJSON{}, Attempts: []attemptJSON{}, Letters: []*letterJSON{}, Activity: []activityJSON{}, Timeline: []entryJSON{}}
+	if s.Span != nil {
+		j.Span = &spanJSON{s.Span.FromLabel, s.Span.ToLabel, s.Span.Count, s.Span.Reason}
+	}
+	for _, t := range s.Triggers {
+		j.Triggers = append(j.Triggers, triggerJSON{t.At, t.Source, t.Actor, t.Outcome, t.Fire, t.Note})
+	}
+	for _, t := range s.Attempts {
+		j.Attempts = append(j.Attempts, newAttemptJSON(t))
+	}
+	for _, l := range s.Letters {
+		letter := newLetterJSON(l)
+		letter.Schema = ""
+		j.Letters = append(j.Letters, letter)
+	}
+	for _, t := range s.Acts {
+		act := newActivityJSON(t)
+		act.Schema = ""
+		j.Activity = append(j.Activity, act)
+	}
+	for _, e := range s.Timeline {
+		j.Timeline = append(j.Timeline, entryJSON(e))
+	}
+	return j
+}
+
+func (a *app) keyShow(ctx context.Context, key daybook.Key) error {
+	return a.withControl(ctx, func(l *ledger, c *control.Control) error {
+		s, err := c.Key(ctx, key)
+		if err != nil {
+			return err
+		}
+		if a.flags.json {
+			if err := a.printJSON(newStoryJSON(s)); err != nil {
+				return err
+			}
+			if s.Run == nil && s.Absence != control.AbsentSpan {
+				return a.noKey(ctx, c, s, true)
+			}
+			return nil
+		}
+		zone, err := a.storyZone(ctx, c, s)
+		if err != nil {
+			return err
+		}
+		hosts, err := hosts(ctx, c)
+		if err != nil {
+			return err
+		}
+		for i := range s.Timeline {
+			s.Timeline[i].Text = hosts.Replace(s.Timeline[i].Text)
+		}
+		w := bufio.NewWriter(a.Stdout)
+		a.tellStory(w, s, zone)
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		if s.Run == nil && s.Absence != control.AbsentSpan {
+			return a.noKey(ctx, c, s, false)
+		}
+		a.next(storyNext(s))
+		return nil
+	})
+}
+
+// storyZone is the zone of the run, or of its job where the key has no record.
+func (a *app) storyZone(ctx context.Context, c *control.Control, s control.Story) (*time.Location, error) {
+	if s.Run != nil {
+		return a.zoneOf(s.Run.Zone), nil
+	}
+	v, err := c.Job(ctx, s.Key.Job())
+	if err != nil || v.Job == nil {
+		return a.zoneOf(""), err
+	}
+	return a.zoneOf(v.Job.Timezone), nil
+}
+
+// noKey is the error of a key without a record, with the nearest one that has.
+func (a *app) noKey(ctx context.Context, c *control.Control, s control.Story, told bool) error {
+	e := daybook.NotFound("%s", strings.TrimSuffix(s.Line(), "."))
+	runs, err := c.Runs(ctx, daybook.Filter{Job: s.Key.Job(), Limit: 500})
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(runs))
+	for i, r := range runs {
+		names[i] = string(r.Key)
+	}
+	switch near := daybook.Nearest(string(s.Key), names); {
+	case near != "":
+		e = e.WithHint("did you mean %s? daybook key find %s: lists what there is", near, s.Key.Job())
+	case len(names) > 0:
+		e = e.WithHint("the newest is %s; daybook key find %s: lists all", names[0], s.Key.Job())
+	default:
+		e = e.WithHint("job %s has no run yet", s.Key.Job())
+	}
+	if told {
+		return &coded{code: daybook.ExitNotFound, err: e, silent: true}
+	}
+	return e
+}
+
+// tellStory writes the head of a key and its story, line by line, in the order of time.
+func (a *app) tellStory(w *bufio.Writer, s control.Story, loc *time.Location) {
+	if s.Run != nil {
+		head, window := a.storyHead(s, loc), "window "+bounds(s.Run.Window, a.zoneOf(s.Run.Zone))
+		sep := "  "
+		if displayWidth(head)+2+displayWidth(window) > a.columns() {
+			sep = "\n  "
+		}
+		fmt.Fprintf(w, "%s%s%s\n", head, sep, window)
+	} else if s.Absence == control.AbsentSpan {
+		a.wrapped(w, "", s.Line())
+	}
+	if r := s.Run; r != nil {
+		if r.State.Live() && r.State != daybook.Running {
+			fmt.Fprintf(w, "  due %s\n", stamp(r.Due, loc))
+		}
+		if e := r.Effect; e != nil {
+			fmt.Fprintf(w, "  effect %s  %s  wire key %s%s\n", e.Step, strings.ReplaceAll(string(e.State), "_", " "), r.Key.WireKey(e.Step, e.Generation), settledBy(e))
+		}
+		if len(r.Counts) > 0 {
+			fmt.Fprintf(w, "  reported  %s\n", oneLine(counts(r.Counts)))
+		}
+	}
+	if len(s.Further) > 0 {
+		list := make([]string, len(s.Further))
+		for i, k := range s.Further {
+			list[i] = string(k)
+		}
+		fmt.Fprintf(w, "  see also  %s\n", strings.Join(list, ", "))
+	}
+	format := time.TimeOnly
+	if !oneDay(s, loc) {
+		format = time.DateTime
+	}
+	widest := 0
+	for _, e := range s.Timeline {
+		if n := displayWidth(oneLine(e.Text)); e.Note != "" && n <= 48 {
+			widest = max(widest, n)
+		}
+	}
+	for _, e := range s.Timeline {
+		line := oneLine(e.Text)
+		if e.Note != "" {
+			line = pad(line, widest) + "  " + oneLine(e.Note)
+		}
+		fmt.Fprintf(w, "  %s  %s\n", e.At.In(loc).Format(format), line)
+	}
+}
+
+func settledBy(e *daybook.Effect) string {
+	if e.SettledBy == "" {
+		return ""
+	}
+	return "  settled by " + oneLine(e.SettledBy)
+}
+
+func counts(m map[string]int64) string {
+	var list []string
+	for _, name := range sortedNames(m) {
+		list = append(list, fmt.Sprintf("%d %s", m[name], name))
+	}
+	return strings.Join(list, ", ")
+}
+
+// storyHead is the first line: key, priority, state.
+func (a *app) storyHead(s control.Story, loc *time.Location) string {
+	r := s.Run
+	text := fmt.Sprintf("%s  %s  %s %s", r.Key, r.Priority, a.mark(glyphs[r.State]), r.State)
+	if r.Reason != "" && r.Reason != daybook.ReasonCovered {
+		text += fmt.Sprintf(" (%s)", r.Reason)
+	}
+	if r.Hold != "" {
+		text += fmt.Sprintf(" (held: %s)", r.Hold)
+	}
+	if !r.EndedAt.IsZero() && !r.State.Live() {
+		text += " " + stamp(r.EndedAt, loc)
+	}
+	if s.Cover != nil {
+		text += fmt.Sprintf("  covered by %s, which is %s", s.Cover.Key, s.Cover.State)
+	}
+	return text
+}
+
+// bounds writes a window: 2026-03-29 00:00→24:00 Europe/Berlin (23 h).
+func bounds(w daybook.Window, loc *time.Location) string {
+	if w.Start.IsZero() || !w.End.After(w.Start) {
+		return w.Label
+	}
+	from, to := w.Start.In(loc), w.End.In(loc)
+	y, m, d := from.Date()
+	nextDay := time.Date(y, m, d+1, 0, 0, 0, 0, loc)
+	if from.Format("15:04:05") == "00:00:00" && w.End.Equal(nextDay) {
+		text := from.Format(time.DateOnly) + " 00:00→24:00 " + loc.String()
+		if hours := w.End.Sub(w.Start).Hours(); hours != 24 {
+			text += fmt.Sprintf(" (%g h)", hours)
+		}
+		return text
+	}
+	return from.Format("2006-01-02 15:04") + " → " + to.Format("2006-01-02 15:04") + " " + loc.String()
+}
+
+// oneDay reports whether everything of a story happened on one date, and that date is the one its head names.
+func oneDay(s control.Story, loc *time.Location) bool {
+	date := s.At.In(loc).Format(time.DateOnly)
+	if s.Run != nil && !s.Run.EndedAt.IsZero() {
+		date = s.Run.EndedAt.In(loc).Format(time.DateOnly)
+	}
+	for _, e := range s.Timeline {
+		if e.At.In(loc).Format(time.DateOnly) != date {
+			return false
+		}
+	}
+	return s.Run != nil && !s.Run.EndedAt.IsZero()
+}
+
+// storyNext is the command that a person is likely to want after reading a story.
+func storyNext(s control.Story) string {
+	switch r := s.Run; {
+	case s.Cover != nil:
+		return "daybook key show " + string(s.Cover.Key)
+	case r == nil:
+		return fmt.Sprintf("daybook job trigger %s --window %s --run-skipped", s.Key.Job(), s.Key.Parts().Window)
+	case r.State.Live():
+		return "daybook run watch " + string(r.Key)
+	case r.Letter != nil && r.Letter.State == daybook.LetterOpen:
+		return "daybook dead show " + string(r.Key)
+	case r.Attempts > 0 && r.PrunedAt.IsZero():
+		return "daybook run logs " + string(r.Key)
+	}
+	return ""
+}
+
+func newKeyFind(a *app) *cobra.Command {
+	var o listFlags
+	cmd := &cobra.Command{
+		Use: "find PREFIX", Short: textKeyFind, Args: exactly("PREFIX"), ValidArgsFunction: a.completeKeys,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runsByFilter(cmd.Context(), daybook.Filter{Prefix: args[0]}, o, "no key begins with "+args[0])
+		},
+	}
+	o.flags(cmd)
+	return cmd
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A block of the README that is preceded by this mark is run, and what it prints is compared with the lines behind "#>".
+const runMark = "<!-- run -->\n```sh\n"
+
+// TestTheReadmeIsTrue runs the marked blocks of README.md in one shell and one empty directory, one after the other.
+// Lines behind "#>" are what the commands before them print, on either stream; times, dates and sizes may differ, and
+// "…" stands for anything.
+func TestTheReadmeIsTrue(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := readmeParts(string(text))
+	if len(parts) < 5 {
+		t.Fatalf("only %d parts to run", len(parts))
+	}
+	var script strings.Builder
+	script.WriteString("trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\nexec 2>&1\n")
+	for _, p := range parts {
+		script.WriteString(p.commands + "\nprintf '\\036'\n")
+	}
+	got := strings.Split(shell(t, script.String()), "\036")
+	if len(got) != len(parts)+1 {
+		t.Fatalf("%d parts ended of %d:\n%s", len(got)-1, len(parts), strings.Join(got, ""))
+	}
+	for i, p := range parts {
+		if p.prints != "" && !printed(p.prints).MatchString(stable(strings.TrimSpace(got[i]))) {
+			t.Errorf("%s\nprinted\n%s\nthe README says\n%s", p.commands, got[i], p.prints)
+		}
+	}
+}
+
+// part is some commands and what the README says they print; empty: nothing is said.
+type part struct{ commands, prints string }
+
+func readmeParts(text string) (parts []part) {
+	for _, block := range strings.Split(text, runMark)[1:] {
+		block, _, _ = strings.Cut(block, "\n```")
+		var p part
+		for _, line := range strings.Split(block, "\n") {
+			if said, ok := strings.CutPrefix(line, "#>"); ok {
+				p.prints += strings.TrimPrefix(said, " ") + "\n"
+				continue
+			}
+			if p.prints != "" {
+				parts, p = append(parts, p), part{}
+			}
+			p.commands += line + "\n"
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// shell runs a script in an empty directory, where the program is daybook.
+func shell(t *testing.T, script string) string {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, dir, home := t.TempDir(), t.TempDir(), t.TempDir()
+	if err := os.Symlink(program, filepath.Join(bin, "daybook")); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", script)
+	cmd.Dir, cmd.WaitDelay = dir, 5*time.Second
+	cmd.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + home, "USER=me", "TZ=UTC", asProgram + "=1"}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out)
+}
+
+var unstable = regexp.MustCompile(`(Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d{4}-\d\d-\d\d|\d{4}-\d\d-\d\d|\d{4}-W\d\d|\d\d:\d\d(:\d\d)?|[+-]\d\d:\d\d|\b\d+(\.\d+)? (ms|s|KiB|MiB)\b|  +`)
+
+// stable replaces what differs from day to day, and the spaces that align columns.
+func stable(s string) string {
+	return unstable.ReplaceAllStringFunc(s, func(m string) string {
+		if strings.TrimSpace(m) == "" {
+			return "  "
+		}
+		return "∗"
+	})
+}
+
+func printed(said string) *regexp.Regexp {
+	pattern := regexp.QuoteMeta(stable(strings.TrimSpace(said)))
+	return regexp.MustCompile(`(?s)^` + strings.ReplaceAll(pattern, "…", ".*") + `$`)
+}
+
+// TestTheExampleFilePassesCheck checks the file that is shipped as an example.
+func TestTheExampleFilePassesCheck(t *testing.T) {
+	r := call(t, nil, "check", "../../examples/daybook.yaml")
+	if r.code != 0 {
+		t.Fatalf("exit %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	for _, key := range []string{"renew:2026-03-29", "weekly-report:2026-W13", "close-month:2026-03"} {
+		if !strings.Contains(r.stdout, key) {
+			t.Errorf("%s is missing:\n%s", key, r.stdout)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/control"
+)
+
+// resolveFlags say what happened to an effect.
+type resolveFlags struct {
+	step, as, reason, confirm string
+	dry                       bool
+}
+
+func newRunResolve(a *app) *cobra.Command {
+	var o resolveFlags
+	cmd := &cobra.Command{
+		Use: "resolve KEY --step run --as done|not-done|ask --reason R", Short: textRunResolve, Long: textRunResolveLong,
+		Args: exactly("KEY"), ValidArgsFunction: a.completeLetters,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runResolve(cmd.Context(), daybook.Key(args[0]), o)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.step, "step", "", "the effect; run is the whole run as one effect (required)")
+	f.StringVar(&o.as, "as", "", "done: it happened; not-done: it did not, and is tried again; ask: the probe is asked again (required)")
+	reasonFlag(cmd, &o.reason)
+	f.StringVar(&o.confirm, "confirm", "", textFlagConfirm)
+	writing(cmd, &o.dry)
+	return cmd
+}
+
+func (a *app) runResolve(ctx context.Context, key daybook.Key, o resolveFlags) error {
+	as := daybook.Resolution(o.as)
+	switch {
+	case o.step == "":
+		return daybook.Invalid("resolve: --step is missing").WithHint("--step run is the whole run as one effect")
+	case o.as == "":
+		return daybook.Invalid("resolve: --as is missing").WithHint("--as done, --as not-done or --as ask")
+	case as != daybook.AsAsk:
+		if err := needReason(o.reason, "resolve"); err != nil {
+			return err
+		}
+	}
+	return a.withControl(ctx, func(l *ledger, c *control.Control) error {
+		r, err := c.Run(ctx, key)
+		if err != nil {
+			return err
+		}
+		rule, err := a.resolution(ctx, c, key.Job(), as)
+		if err != nil {
+			return err
+		}
+		if o.dry {
+			return a.wouldAct(ctx, c, key, act{name: "resolve", rule: rule}, o.reason)
+		}
+		// What a rule refuses, or is no step or answer, is told before anybody is asked to confirm it.
+		if _, refused := rule(r, a.person().Name, o.reason, a.Now()); refused == nil && as != daybook.AsAsk && o.step == daybook.StepRun {
+			if err := a.confirmResolve(r, o); err != nil {
+				return err
+			}
+		}
+		done, err := c.Resolve(ctx, a.person(), key, o.step, as, o.reason)
+		if err != nil {
+			return err
+		}
+		return a.tellActed(done)
+	})
+}
+
+// resolution is the rule by which a run is resolved.
+func (a *app) resolution(ctx context.Context, c *control.Control, job string, as daybook.Resolution) (func(*daybook.Run, string, string, time.Time) (daybook.Transition, error), error) {
+	policy := daybook.Policy{}
+	if as == daybook.AsAsk {
+		v, err := c.Job(ctx, job)
+		if err != nil {
+			return nil, err
+		}
+		if v.Job != nil {
+			policy = v.Job.Policy()
+		}
+	}
+	return func(r *daybook.Run, who, note string, now time.Time) (daybook.Transition, error) {
+		return r.Resolve(as, policy, who, note, now)
+	}, nil
+}
+
+// confirmResolve shows what the word of a person will do, and asks for it: for what touches money by its key.
+func (a *app) confirmResolve(r *daybook.Run, o resolveFlags) error {
+	wire := r.WireKey()
+	if r.Effect != nil {
+		wire = r.Key.WireKey(o.step, r.Effect.Generation)
+	}
+	plan := fmt.Sprintf("%s  effect %s, wire key %s, is settled as done: it is never begun again", r.Key, o.step, wire)
+	if daybook.Resolution(o.as) == daybook.AsNotDone {
+		plan = fmt.Sprintf("%s  effect %s, wire key %s, is settled as not done: it is begun again, under the next wire key", r.Key, o.step, wire)
+	}
+	a.say("%s", plan)
+	if r.Priority == daybook.P0 {
+		return a.typed("resolve", r.Key, o.confirm)
+	}
+	if o.confirm != "" {
+		return a.typed("resolve", r.Key, o.confirm)
+	}
+	return a.proceed("resolve")
+}

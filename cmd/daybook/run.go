@@ -1,0 +1,449 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/control"
+)
+
+func newRun(a *app) *cobra.Command {
+	return noun("run", textRun, newRunList(a), newRunShow(a), newRunLogs(a), newRunWatch(a), newRunCancel(a), newRunReopen(a), newRunResolve(a))
+}
+
+func sortedNames(m map[string]int64) []string { return slices.Sorted(maps.Keys(m)) }
+
+// listFlags bound a list.
+type listFlags struct {
+	limit int
+	after string
+}
+
+func (o *listFlags) flags(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&o.limit, "limit", 100, "at most so many")
+	cmd.Flags().StringVar(&o.after, "after", "", "go on behind this key, in the order of keys")
+}
+
+func newRunList(a *app) *cobra.Command {
+	var job, state, date string
+	var o listFlags
+	cmd := &cobra.Command{
+		Use: "list", Short: textRunList, Long: textRunListLong, Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if date != "" {
+				if _, err := time.Parse(time.DateOnly, date); err != nil {
+					return daybook.Invalid("--date: %q is no date", daybook.Clip(date, 40)).WithHint("such as 2026-10-26")
+				}
+			}
+			f := daybook.Filter{Job: job, State: daybook.State(state), From: date, To: date}
+			return a.runsByFilter(cmd.Context(), f, o, "no run is like that")
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&job, "job", "", "of one job: its newest windows first")
+	f.StringVar(&state, "state", "", "scheduled, running, retryable, done, dead, skipped, coalesced or cancelled")
+	f.StringVar(&date, "date", "", "of one business date, YYYY-MM-DD")
+	o.flags(cmd)
+	_ = cmd.RegisterFlagCompletionFunc("job", a.completeJobs) // the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("state", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		words := make([]string, len(daybook.States))
+		for i, s := range daybook.States {
+			words[i] = string(s)
+		}
+		return words, cobra.ShellCompDirectiveNoFileComp
+	})
+	return cmd
+}
+
+// runsByFilter lists runs, page by page up to the limit.
+func (a *app) runsByFilter(ctx context.Context, f daybook.Filter, o listFlags, none string) error {
+	if o.limit < 1 {
+		return daybook.Invalid("--limit %d: at least 1", o.limit)
+	}
+	return a.withControl(ctx, func(l *ledger, c *control.Control) error {
+		g := &grid{head: []string{"KEY", "STATE", "TRIES", "STARTED", "TOOK", "ERROR"}}
+		f.After = daybook.Key(o.after)
+		n, more, last := 0, false, daybook.Key("")
+		for left := o.limit; left > 0; {
+			f.Limit = min(left+1, 1000) // one more tells whether there are more
+			runs, err := c.Runs(ctx, f)
+			if err != nil {
+				return err
+			}
+			full := len(runs) == f.Limit
+			if more = full; len(runs) > left {
+				runs = runs[:left]
+			}
+			for _, r := range runs {
+				n, last = n+1, r.Key
+				if a.flags.json {
+					if err := a.printJSON(newRunJSON(r)); err != nil {
+						return err
+					}
+					continue
+				}
+				a.addRun(g, r)
+			}
+			left -= len(runs)
+			byKey := f.Job == "" || f.Prefix != "" || f.From != "" || f.After != ""
+			if !full || !byKey || len(runs) == 0 {
+				break
+			}
+			f.After = last
+		}
+		if err := a.print(g); err != nil {
+			return err
+		}
+		switch {
+		case n == 0:
+			a.say("%s", none)
+		case more && (f.Job == "" || f.Prefix != "" || f.From != "" || f.After != ""):
+			a.say("there are more: --limit N, or --after %s", last)
+		case more:
+			a.say("there are more: --limit N")
+		}
+		return nil
+	})
+}
+
+func (a *app) addRun(g *grid, r *daybook.Run) {
+	failed := " "
+	if r.State != daybook.Done && r.LastError != "" {
+		failed = daybook.Clip(oneLine(r.LastError), 160)
+	}
+	if r.State == daybook.Coalesced {
+		failed = "covered by " + string(r.CoveredBy)
+	}
+	g.add(string(r.Key), a.stateText(r), fmt.Sprint(r.Attempts), a.moment(startedAt(r), r.Zone), took(r), failed)
+}
+
+func newRunShow(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "show KEY", Short: textRunShow, Args: exactly("KEY"), ValidArgsFunction: a.completeKeys,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runShow(cmd.Context(), daybook.Key(args[0]))
+		},
+	}
+}
+
+// runShowJSON is daybook/run.v1 with the attempts.
+type runShowJSON struct {
+	*runJSON
+	Tries []attemptJSON `json:"tries"`
+}
+
+func (a *app) runShow(ctx context.Context, key daybook.Key) error {
+	return a.withControl(ctx, func(l *ledger, c *control.Control) error {
+		r, err := c.Run(ctx, key)
+		if err != nil {
+			return err
+		}
+		tries, err := c.Attempts(ctx, key)
+		if err != nil {
+			return err
+		}
+		if a.flags.json {
+			j := runShowJSON{newRunJSON(r), []attemptJSON{}}
+			for _, t := range tries {
+				j.Tries = append(j.Tries, newAttemptJSON(t))
+			}
+			return a.printJSON(j)
+		}
+		w := bufio.NewWriter(a.Stdout)
+		a.describeRun(w, r)
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		hosts, err := hosts(ctx, c)
+		if err != nil {
+			return err
+		}
+		loc := a.zoneOf(r.Zone)
+		g := &grid{head: []string{"TRY", "BEGAN", "TOOK", "OUTCOME", "NODE", "ERROR"}}
+		for _, t := range tries {
+			name := fmt.Sprint(t.Number)
+			if t.Probe {
+				name = "question"
+			}
+			began, took := t.BegunAt, ""
+			if began.IsZero() {
+				began = t.ClaimedAt
+			}
+			if !t.EndedAt.IsZero() && !began.IsZero() {
+				took = short(t.EndedAt.Sub(began))
+			}
+			outcome := strings.ReplaceAll(string(t.Result), "_", " ")
+			if t.Detail != "" {
+				outcome += " (" + t.Detail + ")"
+			}
+			g.add(name, moment{began, loc}, took, outcome, hosts.Replace(t.Node), t.Error+" ")
+		}
+		if len(tries) > 0 {
+			if _, err := fmt.Fprintln(a.Stdout); err != nil {
+				return err
+			}
+		}
+		if err := a.print(g); err != nil {
+			return err
+		}
+		a.next("daybook key show " + string(key))
+		return nil
+	})
+}
+
+func (a *app) describeRun(w *bufio.Writer, r *daybook.Run) {
+	loc := a.zoneOf(r.Zone)
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "  %-11s%s\n", name, oneLine(fmt.Sprintf(format, args...)))
+	}
+	fmt.Fprintf(w, "%s  %s  %s\n", r.Key, r.Priority, a.stateText(r))
+	row("window", "%s, business date %s", bounds(r.Window, a.zoneOf(r.Zone)), r.Window.Date)
+	if r.Subject != "" {
+		row("subject", "%s", r.Subject)
+	}
+	if r.State.Live() && r.State != daybook.Running {
+		row("due", "%s", stamp(r.Due, loc))
+	}
+	if began := startedAt(r); !began.IsZero() {
+		row("started", "%s, attempt %d", stamp(began, loc), r.Attempts)
+	}
+	if !r.EndedAt.IsZero() && !r.State.Live() {
+		row("ended", "%s", stamp(r.EndedAt, loc))
+	}
+	if r.CoveredBy != "" {
+		row("covered by", "%s", r.CoveredBy)
+	}
+	if e := r.Effect; e != nil {
+		row("effect", "%s %s, wire key %s", e.Step, strings.ReplaceAll(string(e.State), "_", " "), r.Key.WireKey(e.Step, e.Generation))
+	}
+	if l := r.Letter; l != nil {
+		row("letter", "%s, %s, since %s", l.Kind, l.State, stamp(l.OpenedAt, loc))
+	}
+	if r.LastError != "" {
+		row("last error", "%s", daybook.Clip(r.LastError, 500))
+	}
+	row("triggers", "%d, the first by %s", r.Triggers, byDoor(r.FirstSource, r.FirstActor))
+	if len(r.Counts) > 0 {
+		row("reported", "%s", counts(r.Counts))
+	}
+	if len(r.Result) > 0 {
+		row("result", "%s", daybook.Clip(string(r.Result), 500))
+	}
+	if r.PayloadHash != "" {
+		row("payload", "sha256 %s", r.PayloadHash)
+	}
+	if !r.PrunedAt.IsZero() {
+		row("pruned", "%s: attempts, output, payload and result are gone", stamp(r.PrunedAt, loc))
+	}
+}
+
+func byDoor(s daybook.Source, actor string) string {
+	if actor == "" {
+		return string(s)
+	}
+	return actor + " (" + string(s) + ")"
+}
+
+func newRunLogs(a *app) *cobra.Command {
+	var try int
+	cmd := &cobra.Command{
+		Use: "logs KEY", Short: textRunLogs, Long: textRunLogsLong, Args: exactly("KEY"), ValidArgsFunction: a.completeKeys,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runLogs(cmd.Context(), daybook.Key(args[0]), try)
+		},
+	}
+	cmd.Flags().IntVar(&try, "attempt", 0, "of this attempt (default: the newest that has ended)")
+	return cmd
+}
+
+// logsJSON is daybook/output.v1.
+type logsJSON struct {
+	Schema  string      `json:"schema"`
+	Key     daybook.Key `json:"key"`
+	Attempt attemptJSON `json:"attempt"`
+	Omitted int64       `json:"omitted"`
+	Output  string      `json:"output"`
+}
+
+func (a *app) runLogs(ctx context.Context, key daybook.Key, number int) error {
+	return a.withControl(ctx, func(l *ledger, c *control.Control) error {
+		r, err := c.Run(ctx, key)
+		if err != nil {
+			return err
+		}
+		all, err := c.Attempts(ctx, key)
+		if err != nil {
+			return err
+		}
+		var try *daybook.Attempt
+		for i := range all {
+			if t := &all[i]; !t.Probe && (number == 0 && t.Result != "" || t.Number == number) {
+				try = t
+			}
+		}
+		switch {
+		case try == nil && r.PrunedAt.IsZero() && number == 0 && r.State == daybook.Running:
+			return daybook.NotFound("%s: attempt %d is running, and its output is kept when it ends", key, r.Attempts).WithHint("daybook run watch %s", key)
+		case try == nil && !r.PrunedAt.IsZero():
+			return daybook.NotFound("%s: its log was emptied %s", key, stamp(r.PrunedAt, a.zoneOf(r.Zone))).WithHint("daybook key show %s", key)
+		case try == nil && number != 0:
+			return daybook.NotFound("%s has no attempt %d", key, number).WithHint("daybook run show %s", key)
+		case try == nil:
+			return daybook.NotFound("%s has no attempt yet: it is %s", key, r.State).WithHint("daybook key show %s", key)
+		}
+		out, err := c.Output(ctx, key, try.Fence)
+		if err != nil {
+			return err
+		}
+		if a.flags.json {
+			return a.printJSON(logsJSON{"daybook/output.v1", key, newAttemptJSON(*try), out.Omitted, out.Text})
+		}
+		text := out.Text
+		if text != "" && !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
+		if _, err := io.WriteString(a.Stdout, text); err != nil {
+			return err
+		}
+		a.say("%s  attempt %d of %d: %s%s, ended %s", key, try.Number, r.Attempts, strings.ReplaceAll(string(try.Result), "_", " "), detail(try.Detail), stamp(try.EndedAt, a.zoneOf(r.Zone)))
+		if text == "" {
+			a.say("it printed nothing")
+		}
+		return nil
+	})
+}
+
+func detail(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " (" + oneLine(s) + ")"
+}
+
+func newRunWatch(a *app) *cobra.Command {
+	var status bool
+	cmd := &cobra.Command{
+		Use: "watch KEY", Short: textRunWatch, Long: textRunWatchLong, Args: exactly("KEY"), ValidArgsFunction: a.completeKeys,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runWatch(cmd.Context(), daybook.Key(args[0]), status)
+		},
+	}
+	cmd.Flags().BoolVar(&status, "exit-status", false, "exit 1 unless the run is done")
+	return cmd
+}
+
+func (a *app) runWatch(ctx context.Context, key daybook.Key, status bool) error {
+	return a.withControl(ctx, func(l *ledger, c *control.Control) error {
+		r, err := a.follow(ctx, c, key, func(r *daybook.Run) error {
+			switch {
+			case !r.State.Live() && r.State != daybook.Coalesced:
+				return nil // ended tells it
+			case a.flags.json:
+				return a.printJSON(newRunJSON(r))
+			}
+			_, err := fmt.Fprintln(a.Stdout, a.stepLine(r))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return a.ended(r, status)
+	})
+}
+
+func newRunCancel(a *app) *cobra.Command {
+	return a.actCommand("cancel KEY --reason R", textRunCancel, textRunCancelLong, act{name: "cancel", do: (*control.Control).Cancel, rule: (*daybook.Run).Cancel, complete: a.completeKeys})
+}
+
+func newRunReopen(a *app) *cobra.Command {
+	return a.actCommand("reopen KEY --reason R", textRunReopen, textRunReopenLong, act{name: "reopen", do: (*control.Control).Reopen, rule: (*daybook.Run).Reopen, complete: a.completeKeys})
+}
+
+// act is something that is done to one run, with a reason.
+type act struct {
+	name     string
+	do       func(*control.Control, context.Context, control.Person, daybook.Key, string) (control.Acted, error)
+	rule     func(r *daybook.Run, who, note string, now time.Time) (daybook.Transition, error)
+	complete cobra.CompletionFunc
+}
+
+func (a *app) actCommand(use, short, long string, t act) *cobra.Command {
+	var note string
+	var dry bool
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long, Args: exactly("KEY"), ValidArgsFunction: t.complete,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, key := cmd.Context(), daybook.Key(args[0])
+			if err := needReason(note, t.name); err != nil {
+				return err
+			}
+			return a.withControl(ctx, func(l *ledger, c *control.Control) error {
+				if dry {
+					return a.wouldAct(ctx, c, key, t, note)
+				}
+				done, err := t.do(c, ctx, a.person(), key, note)
+				if err != nil {
+					return err
+				}
+				return a.tellActed(done)
+			})
+		},
+	}
+	reasonFlag(cmd, &note)
+	writing(cmd, &dry)
+	return cmd
+}
+
+// wouldAct tells what an act would do, by the same rule that carries it out.
+func (a *app) wouldAct(ctx context.Context, c *control.Control, key daybook.Key, t act, note string) error {
+	r, err := c.Run(ctx, key)
+	if err != nil {
+		return err
+	}
+	j := actedJSON{Schema: "daybook/act.v1", Key: key, Act: t.name, From: r.State, To: r.State, DryRun: true, Run: nested(r)}
+	if t.name == "cancel" && r.State == daybook.Running {
+		j.Asked, j.Message = true, fmt.Sprintf("%s  is running: its executor would be asked to end it", key)
+	} else {
+		tr, err := t.rule(r, a.person().Name, note, a.Now())
+		if err != nil {
+			return err
+		}
+		j.To, j.Message = tr.To, fmt.Sprintf("%s  would be %s: %s → %s", key, pastOf[t.name], r.State, tr.To)
+	}
+	if a.flags.json {
+		return a.printJSON(j)
+	}
+	if _, err := fmt.Fprintln(a.Stdout, j.Message); err != nil {
+		return err
+	}
+	a.dryRun()
+	return nil
+}
+
+var pastOf = map[string]string{"cancel": "cancelled", "reopen": "reopened", "dismiss": "dismissed", "resolve": "resolved"}
+
+func (a *app) tellActed(t control.Acted) error {
+	if a.flags.json {
+		return a.printJSON(actedJSON{Schema: "daybook/act.v1", Key: t.Key, Act: t.Act, From: t.From, To: t.Run.State, Asked: t.Asked, Message: t.Line(), Next: t.Next(),
+			NobodyExecutes: t.NobodyExecutes, Run: nested(t.Run)})
+	}
+	next := t.Next()
+	t.Run = a.shownRun(t.Run)
+	if _, err := fmt.Fprintln(a.Stdout, t.Line()); err != nil {
+		return err
+	}
+	if t.NobodyExecutes {
+		a.say("recorded; it runs when daybook serve runs")
+	}
+	a.next(next)
+	return nil
+}

@@ -1,0 +1,324 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/control"
+)
+
+func newStatus(a *app) *cobra.Command {
+	var job string
+	cmd := &cobra.Command{
+		Use: "status", Short: textStatus, Long: textStatusLong, Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context(), job) },
+	}
+	cmd.Flags().StringVar(&job, "job", "", "of one job only")
+	_ = cmd.RegisterFlagCompletionFunc("job", a.completeJobs) // the flag is there
+	return cmd
+}
+
+// statusJSON is daybook/status.v1.
+type statusJSON struct {
+	Schema   string        `json:"schema"`
+	At       time.Time     `json:"at"`
+	Exit     int           `json:"exit"`
+	Ran      judgementJSON `json:"ran"`
+	Money    judgementJSON `json:"money"`
+	NeedsYou []needJSON    `json:"needs_you"`
+	Late     []lateJSON    `json:"late"`
+	Today    []todayJSON   `json:"today"`
+	Done     int           `json:"done"`
+	Of       int           `json:"of"`
+	Next     []comingJSON  `json:"next"`
+	Live     liveJSON      `json:"live"`
+	Letters  int           `json:"open_letters"`
+	Unknown  int           `json:"unknown"`
+	Holds    []string      `json:"holds"`
+	Serves   int           `json:"serves"`
+	SeenAt   time.Time     `json:"serve_seen,omitzero"`
+}
+
+type judgementJSON struct {
+	Verdict control.Verdict `json:"verdict"`
+	Because []string        `json:"because"`
+}
+
+type needJSON struct {
+	Priority daybook.Priority `json:"priority"`
+	Kind     string           `json:"kind"`
+	Job      string           `json:"job,omitempty"`
+	Key      daybook.Key      `json:"key,omitempty"`
+	Text     string           `json:"text"`
+	Do       string           `json:"do"`
+	Since    time.Time        `json:"since,omitzero"`
+}
+
+type lateJSON struct {
+	Key      daybook.Key      `json:"key"`
+	Priority daybook.Priority `json:"priority"`
+	Since    time.Time        `json:"since"`
+	Over     bool             `json:"over_grace"`
+}
+
+type todayJSON struct {
+	Job      string           `json:"job"`
+	Priority daybook.Priority `json:"priority,omitempty"`
+	Key      daybook.Key      `json:"key,omitempty"`
+	State    string           `json:"state"`
+	Started  time.Time        `json:"started,omitzero"`
+	Ended    time.Time        `json:"ended,omitzero"`
+	Triggers int              `json:"triggers"`
+	Ran      int              `json:"ran"`
+	Counts   map[string]int64 `json:"counts,omitempty"`
+}
+
+type comingJSON struct {
+	Fire time.Time   `json:"fire"`
+	Job  string      `json:"job"`
+	Key  daybook.Key `json:"key"`
+}
+
+type liveJSON struct {
+	Scheduled int `json:"scheduled"`
+	Running   int `json:"running"`
+	Retryable int `json:"retryable"`
+}
+
+func newStatusJSON(s control.Status) statusJSON {
+	because := func(j control.Judgement) judgementJSON {
+		return judgementJSON{j.Verdict, append([]string{}, j.Because...)}
+	}
+	j := statusJSON{Schema: "daybook/status.v1", At: s.At, Exit: s.Exit(), Ran: because(s.Ran), Money: because(s.Money), NeedsYou: []needJSON{}, Late: []lateJSON{},
+		Today: []todayJSON{}, Done: s.Done, Of: s.Of, Next: []comingJSON{}, Letters: s.Counts.OpenLetters, Unknown: s.Counts.Unknown, Holds: []string{},
+		Live:   liveJSON{s.Counts.Live[daybook.Scheduled], s.Counts.Live[daybook.Running], s.Counts.Live[daybook.Retryable]},
+		Serves: len(s.Serves), SeenAt: s.SeenAt}
+	for _, n := range s.NeedsYou {
+		j.NeedsYou = append(j.NeedsYou, needJSON{n.Priority, n.Kind, n.Job, n.Key, n.Text, n.Do, n.Since})
+	}
+	for _, l := range s.Late {
+		j.Late = append(j.Late, lateJSON{l.Key, l.Priority, l.Since, l.Over})
+	}
+	for _, v := range s.Jobs {
+		t := todayJSON{Job: v.Name, State: string(jobStanding(v))}
+		if v.Job != nil {
+			t.Priority = v.Job.Priority
+		}
+		if r := v.Last; r != nil {
+			t.Key, t.Started, t.Ended, t.Triggers, t.Ran, t.Counts = r.Key, startedAt(r), r.EndedAt, r.Triggers, r.Attempts, r.Counts
+		}
+		j.Today = append(j.Today, t)
+	}
+	for _, n := range s.Next {
+		j.Next = append(j.Next, comingJSON{n.Fire.At, n.Job, n.Key})
+	}
+	for _, h := range s.Holds {
+		j.Holds = append(j.Holds, h.Name)
+	}
+	return j
+}
+
+// jobStanding is the state of a job's newest window, or why there is none.
+func jobStanding(v control.JobView) string {
+	switch {
+	case v.Fault != "":
+		return "fault"
+	case v.State.Paused:
+		return "paused"
+	case v.Last == nil:
+		return "never ran"
+	}
+	return string(v.Last.State)
+}
+
+func (a *app) status(ctx context.Context, job string) error {
+	return a.withControl(ctx, func(_ *ledger, c *control.Control) error {
+		var only []string
+		if job != "" {
+			only = []string{job}
+		}
+		s, err := c.Status(ctx, only...)
+		if err != nil {
+			return err
+		}
+		if a.flags.json {
+			err = a.printJSON(newStatusJSON(s))
+		} else {
+			w := bufio.NewWriter(a.Stdout)
+			a.tellStatus(w, s)
+			err = w.Flush()
+		}
+		if err != nil {
+			return err
+		}
+		if len(s.Jobs) == 0 {
+			a.next("daybook init writes a first daybook.yaml, daybook serve makes its jobs known")
+		}
+		if exit := s.Exit(); exit != 0 {
+			return &coded{code: exit, err: errors.New("told already"), silent: true}
+		}
+		return nil
+	})
+}
+
+var verdictGlyph = map[control.Verdict]string{control.VerdictYes: "✓", control.VerdictNo: "✕", control.VerdictNotKnown: "?"}
+
+var verdictWord = map[control.Verdict]string{control.VerdictYes: "Yes", control.VerdictNo: "No", control.VerdictNotKnown: "Not known yet"}
+
+// tellStatus writes the five blocks: both verdicts, what needs a person, today's page, what comes next.
+func (a *app) tellStatus(w *bufio.Writer, s control.Status) {
+	ran := strings.Join(s.Ran.Because, "; ")
+	if s.Ran.Verdict == control.VerdictYes {
+		ran = fmt.Sprintf("%d of %d done", s.Done, s.Of)
+		if s.Of == 0 {
+			ran = "nothing was due yet"
+		}
+	} else if s.Of > 0 {
+		ran += fmt.Sprintf(" · %d of %d done", s.Done, s.Of)
+	}
+	a.verdict(w, "RAN", s.Ran.Verdict, ran)
+	a.verdict(w, "MONEY", s.Money.Verdict, strings.Join(s.Money.Because, "; "))
+	fmt.Fprintf(w, "       %s\n", a.evidence(s))
+	if len(s.NeedsYou) > 0 {
+		fmt.Fprintf(w, "\nNEEDS YOU (%d)\n", len(s.NeedsYou))
+		for _, n := range s.NeedsYou {
+			a.need(w, n, s.At)
+		}
+	}
+	a.today(w, s)
+	if len(s.Next) > 0 {
+		fmt.Fprintf(w, "\nNEXT 24 H\n")
+		for _, n := range s.Next {
+			zone := time.UTC
+			for _, v := range s.Jobs {
+				if v.Name == n.Job && v.Job != nil {
+					zone = a.zoneOf(v.Job.Timezone)
+				}
+			}
+			fmt.Fprintf(w, "  %s  %s → %s\n", n.Fire.At.In(zone).Format("2006-01-02 15:04")+" "+zone.String(), n.Job, n.Key)
+		}
+	}
+}
+
+func (a *app) verdict(w *bufio.Writer, name string, v control.Verdict, text string) {
+	head := fmt.Sprintf("%-6s %s %s", name, verdictGlyph[v], pad(verdictWord[v], len(verdictWord[control.VerdictNotKnown])))
+	indent := displayWidth(head) + 2
+	for i, line := range wrap(oneLine(text), a.columns()-indent) {
+		if i == 0 {
+			fmt.Fprintf(w, "%s  %s\n", strings.Replace(head, verdictGlyph[v], a.mark(verdictGlyph[v]), 1), line)
+			continue
+		}
+		fmt.Fprintf(w, "%s%s\n", strings.Repeat(" ", indent), line)
+	}
+}
+
+// evidence says how old what was said is.
+func (a *app) evidence(s control.Status) string {
+	text := "no serve was ever seen"
+	switch {
+	case len(s.Serves) > 0:
+		text = fmt.Sprintf("%s alive, seen %s ago", plural(len(s.Serves), "serve"), short(max(s.At.Sub(s.SeenAt), 0)))
+	case !s.SeenAt.IsZero():
+		text = fmt.Sprintf("no serve alive, seen %s ago", short(s.At.Sub(s.SeenAt)))
+	}
+	for _, state := range []daybook.State{daybook.Running, daybook.Retryable, daybook.Scheduled} {
+		if n := s.Counts.Live[state]; n > 0 {
+			text += fmt.Sprintf(" · %d %s", n, state)
+		}
+	}
+	return text
+}
+
+func (a *app) need(w *bufio.Writer, n control.Need, now time.Time) {
+	what := cmp.Or(string(n.Key), n.Job)
+	if what != "" {
+		what += "  "
+	}
+	line := fmt.Sprintf("%s %s%s", n.Priority, what, oneLine(n.Text))
+	for i, l := range wrap(line, a.columns()-4) {
+		if i == 0 {
+			fmt.Fprintf(w, "  %s %s\n", a.mark("✕"), l)
+		} else {
+			fmt.Fprintf(w, "    %s\n", l)
+		}
+	}
+	if r := n.Run; r != nil && !n.Since.IsZero() {
+		fmt.Fprintf(w, "      since %s, %s\n", stamp(n.Since, a.zoneOf(r.Zone)), plural(r.Attempts, "attempt"))
+	}
+	for i, l := range wrap(oneLine(n.Do), a.columns()-8) {
+		if i == 0 {
+			fmt.Fprintf(w, "      → %s\n", l)
+		} else {
+			fmt.Fprintf(w, "        %s\n", l)
+		}
+	}
+}
+
+// today writes, for each job, how its newest window stands: every knock at the door, and what it led to.
+func (a *app) today(w *bufio.Writer, s control.Status) {
+	if len(s.Jobs) == 0 {
+		return
+	}
+	names, states, keys, times := 0, 0, 0, 0
+	for _, v := range s.Jobs {
+		names, states = max(names, displayWidth(v.Name)), max(states, displayWidth(a.todayState(v)))
+		if v.Last != nil {
+			keys, times = max(keys, len(v.Last.Key)), max(times, len(took(v.Last)))
+		}
+	}
+	fmt.Fprintf(w, "\nTODAY'S PAGE\n")
+	for _, v := range s.Jobs {
+		priority := daybook.Priority("  ")
+		if v.Job != nil {
+			priority = v.Job.Priority
+		}
+		line := fmt.Sprintf("  %s %s  %s", priority, pad(v.Name, names), pad(a.todayState(v), states))
+		if r := v.Last; r != nil {
+			line += "  " + pad(string(r.Key), keys)
+			if times > 0 {
+				line += fmt.Sprintf("  %*s", times, took(r))
+			}
+			line += "  " + figures(r)
+		}
+		fmt.Fprintln(w, strings.TrimRight(line, " "))
+	}
+}
+
+func (a *app) todayState(v control.JobView) string {
+	switch s := jobStanding(v); s {
+	case "fault":
+		return "! fault"
+	case "paused":
+		return "‖ paused"
+	case "never ran":
+		return "∅ never ran"
+	default:
+		return glyphs[daybook.State(s)] + " " + s
+	}
+}
+
+// figures are the signature of a run: triggers 3 → ran 1 → charges 20.
+func figures(r *daybook.Run) string {
+	text := fmt.Sprintf("triggers %d → ran %d", r.Triggers, r.Attempts)
+	for _, name := range sortedNames(r.Counts) {
+		text += fmt.Sprintf(" → %s %d", oneLine(name), r.Counts[name])
+	}
+	return text
+}
+
+// took is how long the attempt took that ended a run, or "".
+func took(r *daybook.Run) string {
+	began := startedAt(r)
+	if began.IsZero() || r.EndedAt.IsZero() || r.EndedAt.Before(began) {
+		return ""
+	}
+	return short(r.EndedAt.Sub(began))
+}

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/control"
+)
+
+// triggerFlags are what job trigger asks for.
+type triggerFlags struct {
+	window, date, subject, payload, reason, confirm string
+	again, early, runSkipped, wait, dry             bool
+}
+
+func newJobTrigger(a *app) *cobra.Command {
+	var o triggerFlags
+	cmd := &cobra.Command{
+		Use: "trigger JOB", Short: textJobTrigger, Long: textJobTriggerLong, Example: textJobTriggerExample,
+		Args: exactly("JOB"), ValidArgsFunction: a.completeJobs,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.jobTrigger(cmd.Context(), args[0], o) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.window, "window", "", "label of the window, such as 2026-10-26 or 2026-W43; LABEL~2 is a deliberate second effect")
+	f.StringVar(&o.date, "date", "", "the window of a job whose windows are days, YYYY-MM-DD")
+	f.StringVar(&o.subject, "subject", "", "one business object inside the window")
+	f.StringVar(&o.payload, "payload", "", "file with JSON for the job; - is stdin")
+	f.BoolVar(&o.again, "again", false, "one further attempt of a done run, for effects: repeatable only")
+	f.BoolVar(&o.early, "early", false, "a window that is not open yet; needs --reason")
+	f.BoolVar(&o.runSkipped, "run-skipped", false, "a window that was skipped runs after all")
+	f.BoolVar(&o.wait, "wait", false, "follow the run to its end: exit 0 done, 1 dead, 6 when nobody executes")
+	reasonFlag(cmd, &o.reason)
+	f.StringVar(&o.confirm, "confirm", "", textFlagConfirm)
+	writing(cmd, &o.dry)
+	return cmd
+}
+
+func (a *app) jobTrigger(ctx context.Context, job string, o triggerFlags) error {
+	q := control.Request{Job: job, Window: o.window, Date: o.date, Subject: o.subject, Again: o.again, Early: o.early, RunSkipped: o.runSkipped, Note: o.reason}
+	var err error
+	if q.Payload, err = a.payload(o.payload); err != nil {
+		return err
+	}
+	return a.withControl(ctx, func(l *ledger, c *control.Control) error {
+		if o.dry {
+			answer, err := c.Preview(ctx, a.person(), q)
+			if err != nil {
+				return err
+			}
+			return a.tell(answer, "", true)
+		}
+		if err := a.beforeTrigger(ctx, c, &q, o); err != nil {
+			return err
+		}
+		answer, err := c.Trigger(ctx, a.person(), q)
+		if err != nil {
+			return err
+		}
+		next := answer.Next()
+		if o.wait && (answer.Outcome == daybook.Started || answer.Outcome == daybook.Joined) {
+			return a.triggerWait(ctx, c, answer)
+		}
+		return a.tell(answer, next, false)
+	})
+}
+
+// beforeTrigger asks what has to be asked first: for a further effect that touches money its key, for a skipped window
+// whether it shall run after all.
+func (a *app) beforeTrigger(ctx context.Context, c *control.Control, q *control.Request, o triggerFlags) error {
+	_, _, further := strings.Cut(o.window, "~")
+	askSkipped := !q.RunSkipped && a.interactive()
+	if !further && !askSkipped {
+		return nil
+	}
+	p, err := c.Preview(ctx, a.person(), *q)
+	if err != nil {
+		return err
+	}
+	if further && p.Outcome == daybook.Started && p.Because == daybook.BecauseNew && p.Key.Parts().N > 1 {
+		v, err := c.Job(ctx, q.Job)
+		if err != nil {
+			return err
+		}
+		if v.Job != nil && v.Job.Priority == daybook.P0 {
+			a.say("%s is a deliberate further effect: what %s does is done once more for this window", p.Key, q.Job)
+			return a.typed("a further effect", p.Key, o.confirm)
+		}
+	}
+	if askSkipped && p.Outcome == daybook.Refused && p.Because == daybook.BecauseSkipped {
+		a.say("%s", p.Line())
+		if a.proceed("running a skipped window") == nil {
+			q.RunSkipped = true
+		}
+	}
+	return nil
+}
+
+// payload reads JSON from a file or from stdin.
+func (a *app) payload(path string) (json.RawMessage, error) {
+	if path == "" {
+		return nil, nil
+	}
+	in := a.Stdin
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, &daybook.Error{Code: daybook.CodeInvalid, Message: "--payload: read " + path, Err: plain(err)}
+		}
+		defer f.Close()
+		in = f
+	}
+	b, err := io.ReadAll(io.LimitReader(in, daybook.MaxPayloadBytes+1))
+	if err != nil {
+		return nil, &daybook.Error{Code: daybook.CodeInvalid, Message: "--payload: read " + path, Err: plain(err)}
+	}
+	if len(strings.TrimSpace(string(b))) == 0 {
+		return nil, daybook.Invalid("--payload: %s is empty", path).WithHint("leave --payload out for none")
+	}
+	return b, nil
+}
+
+// tell says what became of a trigger, or would, and ends with the exit code of the answer.
+func (a *app) tell(answer control.Answer, next string, dry bool) error {
+	if next == "" && !dry {
+		next = answer.Next()
+	}
+	silent := &coded{code: answer.Exit, err: errors.New("told already"), silent: true}
+	if a.flags.json {
+		j := newAnswerJSON(answer, next)
+		j.DryRun = dry
+		if err := a.printJSON(j); err != nil {
+			return err
+		}
+		if answer.Exit != 0 {
+			return silent
+		}
+		return nil
+	}
+	shown := a.shown(answer)
+	if answer.Outcome == daybook.Refused {
+		if dry {
+			a.dryRun()
+		}
+		err := shown.Err()
+		var e *daybook.Error
+		if errors.As(err, &e) {
+			e.Hint = next
+			if dry {
+				e.Hint = shown.Next()
+			}
+		}
+		return &coded{code: answer.Exit, err: err}
+	}
+	line := shown.Line()
+	if dry {
+		line = fmt.Sprintf("%s  would be %s: %s", shown.Key, shown.Outcome, strings.TrimPrefix(line, string(shown.Key)+"  "))
+	}
+	if _, err := fmt.Fprintln(a.Stdout, line); err != nil {
+		return err
+	}
+	if dry {
+		a.dryRun()
+	} else {
+		if answer.NobodyExecutes {
+			a.say("recorded; it runs when daybook serve runs")
+		}
+		a.next(next)
+	}
+	if answer.Exit != 0 {
+		return silent
+	}
+	return nil
+}
+
+// shown is an answer whose times are told in the zone of --show-tz.
+func (a *app) shown(answer control.Answer) control.Answer {
+	answer.Run, answer.Cover = a.shownRun(answer.Run), a.shownRun(answer.Cover)
+	return answer
+}
+
+func (a *app) shownRun(r *daybook.Run) *daybook.Run {
+	if r == nil || a.flags.showTZ == "" {
+		return r
+	}
+	c := *r
+	c.Zone = a.flags.showTZ
+	return &c
+}
+
+// triggerWait follows the run of an answer to its end.
+func (a *app) triggerWait(ctx context.Context, c *control.Control, answer control.Answer) error {
+	if !a.flags.json {
+		a.say("%s", a.shown(answer).Line())
+	}
+	key := answer.Key
+	if answer.Cover != nil {
+		key = answer.Cover.Key
+	}
+	r, err := a.follow(ctx, c, key, func(r *daybook.Run) error {
+		if r.State.Live() || r.State == daybook.Coalesced {
+			a.say("%s", a.stepLine(r))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return a.ended(r, true)
+}
