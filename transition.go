@@ -185,7 +185,7 @@ func (r *Run) Next(o Outcome, p Policy, now time.Time) Transition {
 		}
 	}
 	t.Attempt, t.Error, t.Began = r.attempt(o, now), o.Error, r.BegunAt
-	begun := r.Effect != nil && r.Effect.State == EffectBegun
+	begun := r.Effect != nil && r.Effect.State == EffectBegun && r.Effect.Fence == r.Fence
 	switch {
 	case o.Result == ResultInterrupted && r.CancelledBy == "":
 		return r.handBack(t)
@@ -521,7 +521,7 @@ func (r *Run) handBack(t Transition) Transition {
 	if r.Attempts > 1 {
 		t.To = Retryable
 	}
-	if e := r.Effect; e != nil && e.State == EffectBegun { // marked, and then nothing was started
+	if e := r.Effect; e != nil && e.State == EffectBegun && e.Fence == r.Fence { // marked, and then nothing was started
 		back := *e
 		back.State = EffectNotDone
 		if back.Tries--; back.Open {

@@ -95,6 +95,12 @@ once unknown f3                  | remembers       | not_done        | dead f4; 
 once unknown try2                | remembers       | interrupted     | retryable (interrupted) -1m
 once unknown stop                | remembers       | lost            | dead; letter unknown; alert unknown_outcome
 once unknown stop                | remembers       | interrupted     | dead; letter unknown; alert unknown_outcome
+# The mark of an earlier claim, left behind by a rescue that had not seen it, is as open.
+once begun older                 |                 | not_done        | retryable (retry) +1m f1
+once begun older f3              |                 | not_done        | dead f4; letter unknown; alert unknown_outcome
+once begun older                 |                 | permanent       | dead; letter unknown; alert unknown_outcome
+once begun older stop            |                 | interrupted     | dead; letter unknown; alert unknown_outcome
+once begun older try2            |                 | interrupted     | retryable (interrupted) -1m
 
 # Begun.
 once begun                       |                 | done            | done; effect done
