@@ -35,7 +35,7 @@ func scanAlertRow(rows *sql.Rows) (notice.Row, error) {
 	if next != endOfTime {
 		r.Next = at(next)
 	}
-	r.Repeated = repeated != 0
+	r.New, r.Repeated = next == 0, repeated != 0
 	return r, err
 }
 
@@ -146,7 +146,7 @@ func noAlert(number int64) error {
 	return daybook.NotFound("there is no alert %s", notice.ID(number)).WithHint("daybook alert list shows those that stand open")
 }
 
-const tellAlert = `UPDATE daybook_alerts SET round = $6, next_us = $7, told_us = CASE WHEN $8 = 0 THEN told_us ELSE $8 END, repeated = $9, finished = $10
+const tellAlert = `UPDATE daybook_alerts SET round = $6, next_us = $7, told_us = CASE WHEN told_us > $8 THEN told_us ELSE $8 END, repeated = $9, finished = $10
 WHERE id = $1 AND finished = 0 AND round = $2 AND next_us = $3 AND closed_us = $4 AND acked_us = $5`
 
 const insertSends = `WITH v (key, alert, channel, purpose, via, lang, subject, body, short, data, state, due_us, made_us) AS
@@ -180,13 +180,12 @@ func (s *Store) TellAlert(ctx context.Context, p notice.Telling) (written bool, 
 	return written, err
 }
 
-// whenNext is the stored form of a row's next look: that of a row which was never looked at is 0, later on a missing one
-// means never.
+// whenNext is a row's next look as it is stored.
 func whenNext(r notice.Row) int64 {
-	if r.Next.IsZero() && r.Looked() {
-		return endOfTime
+	if r.New {
+		return 0
 	}
-	return us(r.Next)
+	return orNever(r.Next)
 }
 
 func orNever(t time.Time) int64 {
@@ -207,8 +206,8 @@ func (t *tx) insertSends(ctx context.Context, sends []notice.Send) error {
 
 const maxTextBytes = 64 << 10
 
-const dropOvertaken = `UPDATE daybook_sends SET state = 'dropped', ended_us = $1 WHERE state = 'due' AND lease_us > 0 AND lease_us <= $1
-  AND purpose <> 'recovered' AND alert IN (SELECT id FROM daybook_alerts WHERE finished = 1)`
+const dropOvertaken = `UPDATE daybook_sends SET state = 'dropped', ended_us = $1 WHERE state = 'due' AND lease_us <= $1 AND purpose <> 'recovered'
+  AND EXISTS (SELECT 1 FROM daybook_alerts a WHERE a.id = daybook_sends.alert AND (a.finished = 1 OR a.acked_us > daybook_sends.made_us))`
 
 const claimSends = `UPDATE daybook_sends SET claim = $1, lease_us = $2, tries = tries + 1 WHERE key /*pick(*/
   SELECT key FROM daybook_sends WHERE state = 'due' AND due_us <= $3 AND lease_us <= $3 ORDER BY due_us, key LIMIT $4 /*lock*/ /*)*/
@@ -229,7 +228,7 @@ func scanSend(rows *sql.Rows) (notice.Send, error) {
 // its lease is over, unless its alert ended meanwhile.
 func (s *Store) ClaimSends(ctx context.Context, c notice.Claim, now time.Time) ([]notice.Send, error) {
 	if due, err := s.NextSend(ctx); err != nil || due.IsZero() || due.After(now) {
-		return nil, err // most of the time: without a transaction
+		return nil, err // as most of the time: no transaction
 	}
 	var list []notice.Send
 	err := s.write(ctx, "claim sends", func(ctx context.Context, t *tx) error {
@@ -333,7 +332,7 @@ func (s *Store) RecoverAlert(ctx context.Context, id string, now time.Time) (cha
 const putMute = `INSERT INTO daybook_mutes (job, since_us, until_us, muted_by, note) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (job) DO UPDATE SET since_us = excluded.since_us, until_us = excluded.until_us, muted_by = excluded.muted_by, note = excluded.note`
 
-const lookAgain = `UPDATE daybook_alerts SET next_us = $2 WHERE job = $1 AND finished = 0 AND next_us > $2 AND round = 0`
+const lookAgain = `UPDATE daybook_alerts SET next_us = $2 WHERE job = $1 AND finished = 0 AND next_us > $2`
 
 // MuteAlerts keeps the alerts of a job from being sent until an instant, with a reason; the one before, if any, is
 // replaced, and an end in the past ends it. Errors: CodeInvalid for one without end, reason or name.
@@ -346,7 +345,7 @@ func (s *Store) MuteAlerts(ctx context.Context, m notice.Mute, act daybook.Activ
 		if _, err := t.exec(ctx, putMute, m.Job, us(m.Since), us(m.Until), clean(m.By, daybook.MaxActorBytes), clean(m.Note, daybook.MaxReasonBytes)); err != nil {
 			return err
 		}
-		// What was not told because of the mute before is looked at again when this one ends.
+		// What waits for the end of the mute before is looked at again when this one ends.
 		if _, err := t.exec(ctx, lookAgain, m.Job, us(m.Until)); err != nil {
 			return err
 		}

@@ -32,15 +32,16 @@ var (
 		"internal/outhttp":  {"."},
 		"internal/userdb":   {"."},
 		"internal/lang":     {"."},
-		"internal/crash":    {}, // tests of the binary
-		"internal/gateway":  {}, // the far side of the demo knows nothing of Daybook
+		"internal/notice":   {"."}, // rows that store and alert share
+		"internal/crash":    {},    // tests of the binary
+		"internal/gateway":  {},    // the far side of the demo knows nothing of Daybook
 		"internal/golden":   {},
 		"internal/pgtest":   {},
 		"internal/archtest": {},
 	}
 
 	// Every folder but the root and internal may import these.
-	furniture = []string{"internal/outhttp", "internal/userdb", "internal/lang"}
+	furniture = []string{"internal/outhttp", "internal/userdb", "internal/lang", "internal/notice"}
 
 	// These may import everything, but only cmd may import cmd.
 	everything = []string{"cmd", "daybooktest", "sim", "examples"}

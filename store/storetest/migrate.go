@@ -57,7 +57,7 @@ var migrateCases = []example{
 		}
 	}},
 	{"a step that is missing is refused", func(k *kit) {
-		k.set("UPDATE daybook_migrations SET version = version + 1")
+		k.set("UPDATE daybook_migrations SET version = version + 100")
 		for _, migrate := range []bool{true, false} {
 			k.code(k.reopen(migrate), daybook.CodeInvalid)
 		}

@@ -28,6 +28,7 @@ var suite = []topic{
 	{"prune", pruneCases},
 	{"keeper", keeperCases},
 	{"migrate", migrateCases},
+	{"alerts", alertCases},
 	{"busy", busyCases},
 	{"faults", faultCases},
 }
@@ -114,7 +115,7 @@ func (k *kit) number(query string, args ...any) int64 {
 	return n.Int64
 }
 
-var tables = []string{"activity", "alerts", "attempts", "holds", "jobs", "ledger", "letters", "live", "nodes", "outputs", "revisions", "runs", "spans", "steps", "triggers"}
+var tables = []string{"activity", "alerts", "attempts", "holds", "jobs", "ledger", "letters", "live", "mutes", "nodes", "outputs", "revisions", "runs", "sends", "spans", "steps", "triggers"}
 
 // dump is everything that the ledger holds, as text.
 func (k *kit) dump() string {
