@@ -56,6 +56,7 @@ func TestChaos(t *testing.T) {
 	if seed == 0 {
 		seed = rand.Uint64N(1_000_000) + 1
 	}
+	t.Parallel()
 	for _, kind := range []string{"sqlite", "postgres"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

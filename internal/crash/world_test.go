@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -39,6 +40,10 @@ var binary string
 func TestMain(m *testing.M) {
 	if os.Getenv(envHelper) != "" {
 		os.Exit(helper(os.Args[1:]))
+	}
+	flag.Parse()
+	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue { // the tests wait, most of the time
+		_ = flag.Set("test.parallel", "8")
 	}
 	dir, err := os.MkdirTemp("", "daybook-crash-")
 	if err == nil {
