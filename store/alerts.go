@@ -287,14 +287,12 @@ func (s *Store) AlertSends(ctx context.Context, number int64) ([]notice.Send, er
 	return list, err
 }
 
+const ackAlert = `UPDATE daybook_alerts SET acked_us = $2, acked_by = $3, ack_note = $4 WHERE number = $1 AND acked_us = 0 AND closed_us = 0`
+
 // An acknowledged alert stays open until what it is about ends, so that it is not raised again. What has no end of its own
 // ends here: an effect that was done twice, a node that was overtaken, a window that will not run.
-const ackAlert = `UPDATE daybook_alerts SET acked_us = $2, acked_by = $3, ack_note = $4,
-  closed_us = CASE WHEN kind IN ('done_twice', 'overtaken')
-    OR kind = 'job_late' AND EXISTS (SELECT 1 FROM daybook_runs r WHERE r.key = daybook_alerts.key AND r.state <> '') THEN $2 ELSE 0 END,
-  finished = CASE WHEN kind IN ('done_twice', 'overtaken')
-    OR kind = 'job_late' AND EXISTS (SELECT 1 FROM daybook_runs r WHERE r.key = daybook_alerts.key AND r.state <> '') THEN 1 ELSE 0 END
-WHERE number = $1 AND acked_us = 0 AND closed_us = 0`
+const endAcked = `UPDATE daybook_alerts SET closed_us = acked_us, finished = 1 WHERE number = $1 AND (kind IN ('done_twice', 'overtaken')
+  OR kind = 'job_late' AND EXISTS (SELECT 1 FROM daybook_runs r WHERE r.key = daybook_alerts.key AND r.state <> ''))`
 
 // AckAlert acknowledges an alert: it is not repeated any more. The change is false when it was acknowledged before, or is
 // over. Errors: CodeNotFound.
@@ -306,6 +304,9 @@ func (s *Store) AckAlert(ctx context.Context, number int64, act daybook.Activity
 	err = s.write(ctx, "acknowledge "+notice.ID(number), func(ctx context.Context, t *tx) error {
 		n, err := t.exec(ctx, ackAlert, number, us(act.At), clean(act.Actor, daybook.MaxActorBytes), clean(act.Note, daybook.MaxReasonBytes))
 		if changed = n > 0; err != nil || !changed {
+			return err
+		}
+		if _, err := t.exec(ctx, endAcked, number); err != nil {
 			return err
 		}
 		if _, err := t.exec(ctx, dropSends, row.Alert.ID, us(act.At)); err != nil {

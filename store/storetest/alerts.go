@@ -231,6 +231,7 @@ var alertCases = []example{
 		equal(k, "due", fmt.Sprint(k.due()), "[al_1]")
 		r = k.row(1)
 		equal(k, "reached", fmt.Sprint(r.Reached), "[phone slow]")
+		k.now = k.now.Add(time.Second)
 		k.telling(notice.Telling{Row: r, At: k.now, Finished: true}, notice.Recovered, "phone")
 		equal(k, "due", len(k.due()), 0)
 		equal(k, "sends", k.sendStates(1), "al_1/mail/1 dropped. al_1/phone/1 sent. al_1/slow/1 due. al_1/phone/2 due. ")
