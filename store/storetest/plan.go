@@ -29,8 +29,8 @@ func (k *kit) planned(plans ...*daybook.Plan) []daybook.Planned {
 	return done
 }
 
-// states returns the state of each window of a job, by label.
-func (k *kit) states(job string) map[string]daybook.State {
+// windowStates returns the state of each window of a job, by label.
+func (k *kit) windowStates(job string) map[string]daybook.State {
 	k.Helper()
 	runs, err := k.s.Runs(k.ctx, daybook.Filter{Job: job, Limit: 1000})
 	k.ok(err)
@@ -199,7 +199,7 @@ var planCases = []example{
 		k.now = Birth
 		p := k.plan(j, 1, 5, 4)
 		k.planned(p)
-		equal(k, "rows", len(k.states("report")), 1)
+		equal(k, "rows", len(k.windowStates("report")), 1)
 		spans, err := k.s.Spans(k.ctx, "report", Birth)
 		k.ok(err)
 		equal(k, "spans", len(spans), 1)
@@ -229,7 +229,7 @@ var planCases = []example{
 		p.Windows[0].Fires = []string{"2026-03-04T14:00"}
 		done := k.planned(p)
 		equal(k, "stale", done[0].Stale, false)
-		equal(k, "rows", len(k.states("report")), 0)
+		equal(k, "rows", len(k.windowStates("report")), 0)
 		triggers, err := k.s.Triggers(k.ctx, "report:2026-03-04")
 		k.ok(err)
 		equal(k, "triggers", len(triggers), 1)

@@ -1,0 +1,77 @@
+package store_test
+
+import (
+	"database/sql"
+	"testing"
+
+	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/internal/pgtest"
+	"github.com/daybook-run/daybook/store"
+)
+
+func TestUnsafeHandlesOfPostgresAreRefused(t *testing.T) {
+	address := pgtest.URL(t)
+	for _, c := range []struct{ name, setting, says string }{
+		{"commits that do not wait for the disk", "synchronous_commit=off", "synchronous_commit is off"},
+		{"a server that may only be read", "default_transaction_read_only=on", "transaction_read_only is on"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			db, err := sql.Open("pgx", address+"&"+c.setting)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = db.Close() })
+			_, err = open(t, store.DB{Write: db})
+			refused(t, err, daybook.CodeInvalid, c.says)
+		})
+	}
+}
+
+func TestAServerThatIsNotThereIsSaidSo(t *testing.T) {
+	db, err := sql.Open("pgx", "postgres://nobody@127.0.0.1:1/none?sslmode=disable&connect_timeout=5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	_, err = open(t, store.DB{Write: db})
+	refused(t, err, daybook.CodeUnavailable, "refused")
+}
+
+// TestARestartOfTheServerIsOutlived: what was acknowledged is there after the server was killed, and the same handles go
+// on.
+func TestARestartOfTheServerIsOutlived(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts a server of its own")
+	}
+	server := pgtest.Server(t)
+	db, err := sql.Open("pgx", server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	s, err := open(t, store.DB{Write: db})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(t, s, "report", 100)
+	server.Stop(pgtest.Crash)
+	if _, err := s.Counts(t.Context()); daybook.CodeOf(err) != daybook.CodeUnavailable {
+		t.Fatalf("while it is down: %v", err)
+	}
+	server.Start()
+	var c daybook.Counts
+	for ctx := t.Context(); ; { // a pool may hold dead connections, each of which fails once
+		if c, err = s.Counts(ctx); err == nil {
+			break
+		}
+		if daybook.CodeOf(err) != daybook.CodeUnavailable || ctx.Err() != nil {
+			t.Fatal(err)
+		}
+	}
+	if c.Live[daybook.Scheduled] != 100 {
+		t.Errorf("after the restart: %+v", c)
+	}
+	if n := drainAll(t, s, farAhead); n != 100 {
+		t.Errorf("ended %d runs, want 100", n)
+	}
+}
