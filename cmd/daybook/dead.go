@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-run/daybook"
-	"github.com/daybook-run/daybook/calendar"
 	"github.com/daybook-run/daybook/control"
 )
 
@@ -312,15 +311,11 @@ func (a *app) deadReplay(ctx context.Context, list []daybook.Key, note string, d
 		answers, err := c.Replay(ctx, a.person(), list, note)
 		exit := 0
 		for i, answer := range answers {
-			next, nerr := a.afterReplay(ctx, c, answer)
-			if nerr != nil {
-				return nerr
-			}
 			if len(answers) == 1 {
-				return errors.Join(err, a.tell(answer, next, false))
+				return errors.Join(err, a.tell(answer, false))
 			}
 			exit = max(exit, answer.Exit)
-			if terr := a.tellOne(answer, next); terr != nil {
+			if terr := a.tellOne(answer); terr != nil {
 				return terr
 			}
 			if i == len(answers)-1 && err == nil && exit != 0 {
@@ -367,85 +362,15 @@ func (a *app) showReplay(ctx context.Context, c *control.Control, list []daybook
 }
 
 // tellOne says what became of one of several.
-func (a *app) tellOne(answer control.Answer, next string) error {
+func (a *app) tellOne(answer control.Answer) error {
 	if a.flags.json {
-		return a.printJSON(newAnswerJSON(answer, next))
+		return a.printJSON(newAnswerJSON(answer))
 	}
 	if _, err := fmt.Fprintln(a.Stdout, a.shown(answer).Line()); err != nil {
 		return err
 	}
-	a.next(next)
+	a.next(answer.Next())
 	return nil
-}
-
-// afterReplay is the command wanted after a replay. Runs of jobs that no file defines are run by once alone: then it is
-// the line to run.
-func (a *app) afterReplay(ctx context.Context, c *control.Control, answer control.Answer) (string, error) {
-	r := answer.Run
-	if r == nil || r.Home != daybook.HomeOnce || !r.State.Live() {
-		return answer.Next(), nil
-	}
-	v, err := c.Job(ctx, r.Job)
-	if err != nil || v.Job == nil {
-		return answer.Next(), err
-	}
-	return a.onceLine(v.Job, r), nil
-}
-
-// onceLine is the command line that runs the key of a job that no file defines.
-func (a *app) onceLine(j *daybook.Job, r *daybook.Run) string {
-	words := []string{"daybook", "once"}
-	flag := func(name, value string) {
-		if value != "" {
-			words = append(words, "--"+name, shellWord(value))
-		}
-	}
-	flag("config", a.flags.config)
-	flag("db", a.flags.db)
-	flag("job", j.Name)
-	flag("schedule", j.Schedule)
-	flag("window", string(j.Window))
-	flag("tz", j.Timezone)
-	if date, ok := dateOf(*j, r.Window); ok {
-		flag("date", date)
-	}
-	if j.Effects == daybook.Once {
-		flag("effects", string(j.Effects))
-	}
-	flag("probe", j.Probe.Shell)
-	switch {
-	case j.Remembers == daybook.Forever:
-		flag("remembers", "forever")
-	case j.Remembers > 0:
-		flag("remembers", span(j.Remembers))
-	}
-	if j.Timeout > 0 && j.Timeout != daybook.DefaultTimeout {
-		flag("timeout", j.Timeout.String())
-	}
-	words = append(words, "--")
-	for _, w := range j.Command.Argv {
-		words = append(words, shellWord(w))
-	}
-	return strings.Join(words, " ")
-}
-
-// dateOf finds the date by which once names a window. Windows of single fires have none: the latest is taken.
-func dateOf(j daybook.Job, w daybook.Window) (string, bool) {
-	_, schedule, err := calendar.Complete(j, nil)
-	if err != nil {
-		return "", false
-	}
-	day, err := time.Parse(time.DateOnly, w.Date)
-	if err != nil {
-		return "", false
-	}
-	for i := -1; i < 2*366+1; i++ { // a window of the previous year is named by a date behind it
-		date := day.AddDate(0, 0, i).Format(time.DateOnly)
-		if found, err := schedule.OfDate(date); err == nil && found.Label == w.Label {
-			return date, true
-		}
-	}
-	return "", false
 }
 
 // shellWord quotes a word for a shell where that is needed.

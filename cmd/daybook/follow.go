@@ -15,6 +15,7 @@ import (
 const (
 	followEvery = 250 * time.Millisecond
 	aliveEvery  = 2 * time.Second
+	onceSeen    = 30 * time.Second
 )
 
 // follow looks at a run until it has ended and returns it: of a coalesced one the run that covers it. each is told every
@@ -42,13 +43,9 @@ func (a *app) follow(ctx context.Context, c *control.Control, key daybook.Key, e
 		if !r.State.Live() {
 			return false, nil
 		}
-		if now := a.Now(); r.Home == "" && now.Sub(looked) >= aliveEvery {
+		if now := a.Now(); now.Sub(looked) >= aliveEvery {
 			looked = now
-			alive, err := c.Executing(ctx)
-			if err == nil && !alive {
-				err = nobodyExecutes(r)
-			}
-			return true, err
+			return true, executing(ctx, c, r, now)
 		}
 		return true, nil
 	})
@@ -58,9 +55,29 @@ func (a *app) follow(ctx context.Context, c *control.Control, key daybook.Key, e
 	return run, err
 }
 
-func nobodyExecutes(r *daybook.Run) error {
-	return (&daybook.Error{Code: daybook.CodeUnavailable, Message: fmt.Sprintf("%s is recorded and %s, and nobody executes: no serve was seen in the last 30 s", r.Key, r.State)}).
-		WithHint("it runs when daybook serve runs")
+// executing returns an error with exit code 6 when nobody executes a run: no serve, or for a job that no file defines no
+// once, was seen lately.
+func executing(ctx context.Context, c *control.Control, r *daybook.Run, now time.Time) error {
+	e := &daybook.Error{Code: daybook.CodeUnavailable}
+	if r.Home == daybook.HomeOnce {
+		nodes, err := c.Nodes(ctx)
+		if err != nil || r.State == daybook.Running {
+			return err
+		}
+		for _, n := range nodes {
+			if n.Role == daybook.HomeOnce && n.StoppedAt.IsZero() && now.Sub(n.SeenAt) <= onceSeen {
+				return nil
+			}
+		}
+		e.Message = fmt.Sprintf("%s is recorded and %s; no file defines its job, and no daybook once works on it", r.Key, r.State)
+		return e.WithHint("run its line: daybook once --job %s …", r.Job)
+	}
+	alive, err := c.Executing(ctx)
+	if err != nil || alive {
+		return err
+	}
+	e.Message = fmt.Sprintf("%s is recorded and %s, and nobody executes: no serve was seen in the last 30 s", r.Key, r.State)
+	return e.WithHint("it runs when daybook serve runs")
 }
 
 // hosts puts the names of machines in place of the ids of nodes.

@@ -442,7 +442,7 @@ func (a *app) tellActed(t control.Acted) error {
 		return err
 	}
 	if t.NobodyExecutes {
-		a.say("recorded; it runs when daybook serve runs")
+		a.say(msgRecorded)
 	}
 	a.next(next)
 	return nil

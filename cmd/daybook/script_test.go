@@ -1,207 +1,142 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
+	"syscall"
 	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// asProgram makes the test binary the program itself, for the scripts.
+// asProgram makes the test binary the program itself, whatever its name.
 const asProgram = "DAYBOOK_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	testscript.Main(m, map[string]func(){"daybook": main})
 }
 
 // TestScript runs the scripts of testdata/script, each in a directory of its own and each command as a process of its
-// own. They are written for rogpeppe/go-internal/testscript and use a part of its language; that package needs a
-// module that go.mod does not have yet.
+// own. Besides the words of testscript:
 //
-//	[!] exec daybook …     runs the program; it must succeed (fail)
-//	code N daybook …       runs it; it must end with the exit code N
-//	[!] stdout|stderr RE   (no) line of what the last command wrote matches
-//	cmp A B                two files, or stdout or stderr and a file, are equal
-//	[!] exists F           a file is (not) there
-//	cp A B, env NAME=VALUE
+//	code N PROGRAM …       runs a program, which must end with the exit code N
+//	until RE PROGRAM …     runs a program again and again until a line of its stdout or stderr matches, for 20 s at most
+//	untilfile RE FILE      waits until a line of a file matches
+//	capture NAME RE        sets a variable to what the first group matches in stdout
+//	term                   sends SIGTERM to what runs in the background; wait looks at how it ends
+//
+// No script sleeps: what other processes do is waited for.
 func TestScript(t *testing.T) {
-	paths, err := filepath.Glob("testdata/script/*.txtar")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("%d scripts, %v", len(paths), err)
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("USER", "me")
+			e.Setenv("TZ", "UTC")
+			e.Setenv("XDG_STATE_HOME", e.WorkDir+"/state")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code": scriptCode, "until": scriptUntil, "untilfile": scriptUntilFile, "capture": scriptCapture, "term": scriptTerm,
+		},
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+	})
+}
+
+func scriptCode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("code N PROGRAM …")
 	}
-	for _, path := range paths {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
-			t.Parallel()
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := &script{t: t, dir: t.TempDir(), env: map[string]string{"HOME": "/no-home", "PATH": os.Getenv("PATH"), asProgram: "1"}}
-			commands, files := unpack(string(text))
-			for name, content := range files {
-				if err := os.WriteFile(filepath.Join(s.dir, name), []byte(content), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for i, line := range strings.Split(commands, "\n") {
-				s.at = path + ":" + strconv.Itoa(i+1) + ": " + line
-				if words := split(line); len(words) > 0 {
-					s.do(words)
-				}
-			}
-		})
+	if got := strconv.Itoa(codeOf(ts, args[1:])); got != args[0] {
+		ts.Fatalf("exit code %s, want %s", got, args[0])
 	}
 }
 
-// script is one script while it runs.
-type script struct {
-	t              *testing.T
-	dir, at        string
-	env            map[string]string
-	stdout, stderr string
-}
-
-func (s *script) fatal(format string, args ...any) {
-	s.t.Helper()
-	s.t.Fatalf("%s\n"+format+"\n--- stdout\n%s--- stderr\n%s", append(append([]any{s.at}, args...), s.stdout, s.stderr)...)
-}
-
-func (s *script) do(words []string) {
-	s.t.Helper()
-	not := words[0] == "!"
-	if not {
-		words = words[1:]
-	}
-	switch verb, args := words[0], words[1:]; verb {
-	case "exec":
-		if code := s.exec(args); (code != 0) != not {
-			s.fatal("exit code %d", code)
-		}
-	case "code":
-		if code := s.exec(args[1:]); strconv.Itoa(code) != args[0] {
-			s.fatal("exit code %d", code)
-		}
-	case "stdout", "stderr":
-		if regexp.MustCompile("(?m)"+args[0]).MatchString(s.text(verb)) == not {
-			s.fatal("match: %v", !not)
-		}
-	case "cmp":
-		if got, want := s.text(args[0]), s.text(args[1]); got != want {
-			s.fatal("got\n%s\nwant\n%s", got, want)
-		}
-	case "exists":
-		if _, err := os.Stat(filepath.Join(s.dir, args[0])); (err == nil) == not {
-			s.fatal("%v", err)
-		}
-	case "cp":
-		if err := os.WriteFile(filepath.Join(s.dir, args[1]), []byte(s.text(args[0])), 0o600); err != nil {
-			s.fatal("%v", err)
-		}
-	case "env":
-		name, value, _ := strings.Cut(args[0], "=")
-		s.env[name] = value
-	default:
-		s.fatal("unknown command")
-	}
-}
-
-func (s *script) exec(args []string) int {
-	s.t.Helper()
-	if len(args) == 0 || args[0] != "daybook" {
-		s.fatal("only daybook can be run")
-	}
-	program, err := os.Executable()
-	if err != nil {
-		s.fatal("%v", err)
-	}
-	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(s.t.Context(), program, args[1:]...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, &out, &errs
-	for name, value := range s.env {
-		cmd.Env = append(cmd.Env, name+"="+value)
-	}
-	err = cmd.Run()
-	s.stdout, s.stderr = out.String(), errs.String()
+func codeOf(ts *testscript.TestScript, args []string) int {
+	err := ts.Exec(args[0], args[1:]...)
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		s.fatal("%v", err)
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.ExitCode()
 	}
-	return cmd.ProcessState.ExitCode()
+	ts.Fatalf("%v", err)
+	return -1
 }
 
-// text returns what the last command wrote, or a file.
-func (s *script) text(name string) string {
-	s.t.Helper()
-	switch name {
-	case "stdout":
-		return s.stdout
-	case "stderr":
-		return s.stderr
+// Bounds of waiting for another process.
+const (
+	waitAtMost = 20 * time.Second
+	lookEvery  = 50 * time.Millisecond
+)
+
+// waitFor looks until done says so; it is the only place that waits for other processes.
+func waitFor(done func() bool) bool {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for end := time.Now().Add(waitAtMost); time.Now().Before(end); <-tick.C {
+		if done() {
+			return true
+		}
 	}
-	b, err := os.ReadFile(filepath.Join(s.dir, name))
-	if err != nil {
-		s.fatal("%v", err)
-	}
-	return string(b)
+	return done()
 }
 
-// unpack splits an archive into the commands at its head and the files behind "-- name --" lines.
-func unpack(text string) (commands string, files map[string]string) {
-	files = map[string]string{}
-	name, into := "", &strings.Builder{}
-	end := func() {
-		if name == "" {
-			commands = into.String()
-		} else {
-			files[name] = into.String()
-		}
+func scriptUntil(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("until RE PROGRAM …")
 	}
-	for line := range strings.Lines(text) {
-		if rest, ok := strings.CutPrefix(line, "-- "); ok && strings.HasSuffix(rest, " --\n") {
-			end()
-			name, into = strings.TrimSuffix(rest, " --\n"), &strings.Builder{}
-			continue
-		}
-		into.WriteString(line)
+	re := regexp.MustCompile("(?m)" + args[0])
+	if !waitFor(func() bool {
+		codeOf(ts, args[1:])
+		return re.MatchString(ts.ReadFile("stdout")) || re.MatchString(ts.ReadFile("stderr"))
+	}) {
+		ts.Fatalf("%s never appeared", args[0])
 	}
-	end()
-	return commands, files
 }
 
-// split splits a line at spaces. Single quotes hold words together; two of them within quotes are one. A # begins a
-// comment.
-func split(line string) (words []string) {
-	word, inWord, quoted := strings.Builder{}, false, false
-	for i := 0; i < len(line); i++ {
-		switch c := line[i]; {
-		case quoted && c == '\'' && i+1 < len(line) && line[i+1] == '\'':
-			word.WriteByte(c)
-			i++
-		case c == '\'':
-			quoted, inWord = !quoted, true
-		case !quoted && c == '#' && !inWord:
-			return words
-		case !quoted && c == ' ':
-			if inWord {
-				words = append(words, word.String())
-			}
-			word.Reset()
-			inWord = false
-		default:
-			word.WriteByte(c)
-			inWord = true
-		}
+func scriptUntilFile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("untilfile RE FILE")
 	}
-	if inWord {
-		words = append(words, word.String())
+	re, path := regexp.MustCompile("(?m)"+args[0]), ts.MkAbs(args[1])
+	var text []byte
+	if !waitFor(func() bool {
+		text, _ = os.ReadFile(path) // not there yet is no match yet
+		return re.Match(text)
+	}) {
+		ts.Fatalf("%s never appeared in %s:\n%s", args[0], args[1], text)
 	}
-	return words
+}
+
+func scriptCapture(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("capture NAME RE")
+	}
+	m := regexp.MustCompile("(?m)" + args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(m) < 2 {
+		ts.Fatalf("no match")
+	}
+	ts.Setenv(args[0], m[1])
+}
+
+func scriptTerm(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("term")
+	}
+	all := ts.BackgroundCmds()
+	if len(all) == 0 {
+		ts.Fatalf("nothing runs in the background")
+	}
+	for _, cmd := range all {
+		ts.Check(cmd.Process.Signal(syscall.SIGTERM))
+	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,7 +57,7 @@ func (a *app) jobTrigger(ctx context.Context, job string, o triggerFlags) error 
 			if err != nil {
 				return err
 			}
-			return a.tell(answer, "", true)
+			return a.tell(answer, true)
 		}
 		if err := a.beforeTrigger(ctx, c, &q, o); err != nil {
 			return err
@@ -65,11 +66,10 @@ func (a *app) jobTrigger(ctx context.Context, job string, o triggerFlags) error 
 		if err != nil {
 			return err
 		}
-		next := answer.Next()
 		if o.wait && (answer.Outcome == daybook.Started || answer.Outcome == daybook.Joined) {
 			return a.triggerWait(ctx, c, answer)
 		}
-		return a.tell(answer, next, false)
+		return a.tell(answer, false)
 	})
 }
 
@@ -129,57 +129,40 @@ func (a *app) payload(path string) (json.RawMessage, error) {
 }
 
 // tell says what became of a trigger, or would, and ends with the exit code of the answer.
-func (a *app) tell(answer control.Answer, next string, dry bool) error {
-	if next == "" && !dry {
-		next = answer.Next()
+func (a *app) tell(answer control.Answer, dry bool) error {
+	silent := error(nil)
+	if answer.Exit != 0 {
+		silent = &coded{code: answer.Exit, err: errors.New("told already"), silent: true}
 	}
-	silent := &coded{code: answer.Exit, err: errors.New("told already"), silent: true}
 	if a.flags.json {
-		j := newAnswerJSON(answer, next)
+		j := newAnswerJSON(answer)
 		j.DryRun = dry
-		if err := a.printJSON(j); err != nil {
-			return err
-		}
-		if answer.Exit != 0 {
-			return silent
-		}
-		return nil
+		return cmp.Or(a.printJSON(j), silent)
 	}
-	shown := a.shown(answer)
-	if answer.Outcome == daybook.Refused {
-		if dry {
-			a.dryRun()
-		}
-		err := shown.Err()
-		var e *daybook.Error
-		if errors.As(err, &e) {
-			e.Hint = next
-			if dry {
-				e.Hint = shown.Next()
-			}
-		}
-		return &coded{code: answer.Exit, err: err}
-	}
-	line := shown.Line()
 	if dry {
-		line = fmt.Sprintf("%s  would be %s: %s", shown.Key, shown.Outcome, strings.TrimPrefix(line, string(shown.Key)+"  "))
+		defer a.dryRun()
+	}
+	answer = a.shown(answer)
+	if answer.Outcome == daybook.Refused {
+		return &coded{code: answer.Exit, err: answer.Err()}
+	}
+	line := answer.Line()
+	if dry {
+		line = fmt.Sprintf("%s  would be %s: %s", answer.Key, answer.Outcome, strings.TrimPrefix(line, string(answer.Key)+"  "))
 	}
 	if _, err := fmt.Fprintln(a.Stdout, line); err != nil {
 		return err
 	}
-	if dry {
-		a.dryRun()
-	} else {
+	if !dry {
 		if answer.NobodyExecutes {
-			a.say("recorded; it runs when daybook serve runs")
+			a.say(msgRecorded)
 		}
-		a.next(next)
+		a.next(answer.Next())
 	}
-	if answer.Exit != 0 {
-		return silent
-	}
-	return nil
+	return silent
 }
+
+const msgRecorded = "recorded; runs when daybook serve runs"
 
 // shown is an answer whose times are told in the zone of --show-tz.
 func (a *app) shown(answer control.Answer) control.Answer {

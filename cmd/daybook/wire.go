@@ -139,8 +139,8 @@ type answerJSON struct {
 	Cover          *runJSON               `json:"cover,omitempty"`
 }
 
-func newAnswerJSON(an control.Answer, next string) *answerJSON {
-	j := &answerJSON{Schema: "daybook/trigger.v1", Key: an.Key, Outcome: an.Outcome, Because: an.Because, Exit: an.Exit, HTTP: an.HTTP, Message: an.Line(), Next: next,
+func newAnswerJSON(an control.Answer) *answerJSON {
+	j := &answerJSON{Schema: "daybook/trigger.v1", Key: an.Key, Outcome: an.Outcome, Because: an.Because, Exit: an.Exit, HTTP: an.HTTP, Message: an.Line(), Next: an.Next(),
 		Difference: an.Difference, NobodyExecutes: an.NobodyExecutes, Run: nested(an.Run), Cover: nested(an.Cover)}
 	if an.Because == daybook.BecauseNotOpen || an.Ask.Early {
 		j.Opens = an.Opens
