@@ -90,7 +90,8 @@ func (x *Executor) begin(ctx context.Context, f *flight, work Work) bool {
 	p := work.Job.Policy()
 	e, ok := r.Begin(p, now)
 	if !ok {
-		f.next, f.decided = r.Unsettled(p, now), true
+		stands := x.snapshot(f)
+		f.next, f.decided = stands.Unsettled(p, now), true
 		return false
 	}
 	before := r.Effect
@@ -137,7 +138,8 @@ func (x *Executor) end(f *flight, p daybook.Policy, o daybook.Outcome) {
 
 // handBack gives a run back uncounted, to be claimed again not before the pause.
 func (x *Executor) handBack(f *flight, why daybook.Reason, pause time.Duration) {
-	f.next, f.decided = f.run.Next(daybook.Outcome{Result: daybook.ResultInterrupted}, daybook.Policy{}, x.o.Clock()), true
+	r := x.snapshot(f)
+	f.next, f.decided = r.Next(daybook.Outcome{Result: daybook.ResultInterrupted}, daybook.Policy{}, x.o.Clock()), true
 	f.next.Reason = why
 	if pause > 0 {
 		f.next.Due = x.o.Clock().Add(pause)

@@ -58,6 +58,7 @@ func (l Leases) Tick(ctx context.Context, now time.Time) (more bool, err error) 
 func (x *Executor) renewed(f *flight, now time.Time) {
 	x.mu.Lock()
 	f.renewed = now
+	f.run.Lease = now.Add(x.o.Lease)
 	x.mu.Unlock()
 }
 

@@ -81,13 +81,14 @@ func (t *tx) applyRound(ctx context.Context, ts []daybook.Transition, applied []
 	return t.consequences(ctx, written)
 }
 
-const moveLive = `WITH v (key, from_state, fence, claim, asking, to_state, reason, due_us, failures, losses, again, uncounted, last_error) AS
-  (/*rows t t b t t t t b b b b b t*/)
+const moveLive = `WITH v (key, from_state, fence, claim, asking, seen_us, began_us, to_state, reason, due_us, failures, losses, again, uncounted, last_error) AS
+  (/*rows t t b t t b b t t b b b b b t*/)
 UPDATE daybook_live SET state = v.to_state, reason = v.reason, due_us = v.due_us, failures = v.failures, losses = v.losses, again = v.again,
   attempts = daybook_live.attempts - v.uncounted, lease_us = 0, asking = '', begun_us = 0,
   last_error = CASE WHEN v.last_error = '' THEN daybook_live.last_error ELSE v.last_error END
 FROM v WHERE daybook_live.key = v.key AND daybook_live.state = v.from_state AND daybook_live.fence = v.fence
   AND daybook_live.claim = v.claim AND daybook_live.asking = v.asking
+  AND (v.seen_us < 0 OR daybook_live.lease_us = v.seen_us AND daybook_live.begun_us = v.began_us)
 RETURNING daybook_live.key`
 
 // liveToLive moves what stays live.
@@ -95,7 +96,8 @@ func (t *tx) liveToLive(ctx context.Context, ts []daybook.Transition, moved map[
 	var rows [][]any
 	for _, m := range ts {
 		if m.From.Live() && m.To.Live() {
-			rows = append(rows, []any{string(m.Key), string(m.From), m.Fence, m.Claim, m.Asking, string(m.To), string(m.Reason), us(m.Due),
+			seen, began := seenByRescue(&m)
+			rows = append(rows, []any{string(m.Key), string(m.From), m.Fence, m.Claim, m.Asking, seen, began, string(m.To), string(m.Reason), us(m.Due),
 				int64(m.Failures), int64(m.Losses), bit(m.Again), bit(m.On == daybook.OnHandBack), clean(m.Error, daybook.MaxErrorBytes)})
 		}
 	}
@@ -107,7 +109,19 @@ func (t *tx) liveToLive(ctx context.Context, ts []daybook.Transition, moved map[
 	})
 }
 
-const takeLive = `DELETE FROM daybook_live WHERE (key, state, fence, claim, asking) IN (/*rows t t b t t*/)
+// seenByRescue is what a rescue saw of the lease and of the mark of begin, to be compared: a lease that was renewed since,
+// or work that was marked since, is not lost. Other moves compare neither.
+func seenByRescue(m *daybook.Transition) (lease, began int64) {
+	if m.On != daybook.OnLost {
+		return -1, -1
+	}
+	return us(m.Lease), us(m.Began)
+}
+
+const takeLive = `WITH v (key, from_state, fence, claim, asking, seen_us, began_us) AS (/*rows t t b t t b b*/)
+DELETE FROM daybook_live WHERE key IN (SELECT v.key FROM v) AND EXISTS (SELECT 1 FROM v WHERE v.key = daybook_live.key
+  AND v.from_state = daybook_live.state AND v.fence = daybook_live.fence AND v.claim = daybook_live.claim AND v.asking = daybook_live.asking
+  AND (v.seen_us < 0 OR v.seen_us = daybook_live.lease_us AND v.began_us = daybook_live.begun_us))
 RETURNING key, fence, claim, node, attempts, last_error`
 
 const endRuns = `WITH v (key, state, reason, fence, claim, node, attempts, failures, losses, started_us, ended_us, last_error, result, result_hash, counts, keep) AS
@@ -128,7 +142,8 @@ func (t *tx) liveToRest(ctx context.Context, ts []daybook.Transition, moved map[
 	for i := range ts {
 		if m := &ts[i]; m.From.Live() && !m.To.Live() {
 			byKey[m.Key] = m
-			rows = append(rows, []any{string(m.Key), string(m.From), m.Fence, m.Claim, m.Asking})
+			seen, began := seenByRescue(m)
+			rows = append(rows, []any{string(m.Key), string(m.From), m.Fence, m.Claim, m.Asking, seen, began})
 		}
 	}
 	var ends [][]any
@@ -327,7 +342,7 @@ func (t *tx) letters(ctx context.Context, m *daybook.Transition) error {
 	}
 	l := m.Letter
 	if l == nil {
-		return nil
+		return t.noLetterMissed(ctx, m)
 	}
 	var n int64
 	var err error
@@ -344,6 +359,24 @@ func (t *tx) letters(ctx context.Context, m *daybook.Transition) error {
 		return errLetter
 	}
 	return err
+}
+
+const hasOpenLetter = `SELECT id FROM daybook_letters WHERE key = $1 AND state = 'open'`
+
+// noLetterMissed makes a late report stale that was decided before a letter was opened, or opened again: what it moves
+// would leave that letter behind.
+func (t *tx) noLetterMissed(ctx context.Context, m *daybook.Transition) error {
+	if m.On != daybook.OnLateReport || m.Close != nil {
+		return nil
+	}
+	open := false
+	if err := t.query(ctx, hasOpenLetter, func(*sql.Rows) error { open = true; return nil }, string(m.Key)); err != nil {
+		return err
+	}
+	if open {
+		return errLetter
+	}
+	return nil
 }
 
 const insertEvidence = `INSERT INTO daybook_attempts (key, fence, number, claim, node, wire_key, late_result, late_error, late_us)

@@ -170,7 +170,7 @@ var jobCases = []example{
 		notices, err := k.s.Renew(k.ctx, []*daybook.Run{running}, k.now.Add(time.Minute), k.now)
 		k.ok(err)
 		equal(k, "notices", len(notices), 0)
-		k.end(running, j, daybook.Outcome{Result: daybook.ResultLost})
+		k.end(k.find(running.Key), j, daybook.Outcome{Result: daybook.ResultLost})
 		equal(k, "hold", k.find(running.Key).Hold, daybook.ReasonPaused)
 		equal(k, "claimed", len(k.claim(9)), 0)
 		for _, want := range []bool{true, false} {
