@@ -53,6 +53,30 @@ var leaseCases = []example{
 		}
 		equal(k, "attempts", k.end(r, j, daybook.Outcome{Result: daybook.ResultDone}).Attempts, 1)
 	}},
+	{"a rescue that stalled takes nothing whose lease was renewed, or whose work was marked begun, since it looked", func(k *kit) {
+		for _, c := range []struct {
+			job   *daybook.Job
+			since func(r *daybook.Run, j *daybook.Job)
+		}{
+			{Job("report"), func(r *daybook.Run, _ *daybook.Job) {
+				_, err := k.s.Renew(k.ctx, []*daybook.Run{r}, k.now.Add(time.Hour), k.now)
+				k.ok(err)
+			}},
+			{Job("renew", Once), func(r *daybook.Run, j *daybook.Job) {
+				e, _ := r.Begin(j.Policy(), k.now)
+				k.ok(k.s.Begin(k.ctx, r, e, k.now))
+			}},
+		} {
+			k.run(c.job, "2026-03-01")
+			r := k.one()
+			seen := k.find(r.Key)
+			c.since(r, c.job)
+			applied, err := k.s.Apply(k.ctx, []daybook.Transition{seen.Next(daybook.Outcome{Result: daybook.ResultLost}, c.job.Policy(), k.now)})
+			k.ok(err)
+			equal(k, c.job.Name+" stale", applied[0].Stale, true)
+			equal(k, c.job.Name, k.find(r.Key).State, daybook.Running)
+		}
+	}},
 	{"a renewal tells what is lost: rescued, claimed by another, or ended", func(k *kit) {
 		j := Job("report", allow)
 		for _, d := range []string{"2026-03-01", "2026-03-02", "2026-03-03", "2026-03-04"} {
