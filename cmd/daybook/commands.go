@@ -20,4 +20,7 @@ var commands = []func(*app) *cobra.Command{
 	newDB,
 	newDoctor,
 	newVersion,
+	newDemo,
+	newDemoGateway,
+	newDemoCharge,
 }

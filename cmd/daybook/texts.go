@@ -155,3 +155,12 @@ there is never overwritten. A PostgreSQL ledger is backed up with pg_dump: the l
 	textDBPruneLong = `What serve does every hour: attempts, output, payloads and results older than retention.log of the file (default
 30d) are emptied. Keys, states, counts and letters stay for good: a pruned key is never run again.`
 )
+
+const (
+	textDemo     = "See it: three ask for one day, a kill -9 in mid-charge, a declined card, one charge a day"
+	textDemoLong = `Plays a shop with a payment gateway, offline and in a directory of its own, in less than a minute: real processes of
+this program, really killed. What it says of money is counted from the book of the gateway, which is another
+process. Ctrl-C ends everything; nothing is left, unless --keep.`
+	textDemoGateway = "The payment gateway of the demo"
+	textDemoCharge  = "The work of the demo's job"
+)
