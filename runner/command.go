@@ -75,6 +75,8 @@ func environment(o daybook.Order, as identity, files map[string]string) map[stri
 	maps.Copy(env, as.env)
 	maps.Copy(env, o.Job.Env)
 	maps.Copy(env, o.Env)
+	maps.DeleteFunc(env, func(name, _ string) bool { return strings.HasPrefix(name, envOfHTTP) }) // secrets of requests
+	b := given(o.Run)
 	for name, value := range map[string]string{
 		"DAYBOOK_WIRE_KEY":      o.WireKey,
 		"DAYBOOK_JOB":           o.Run.Job,
@@ -82,11 +84,12 @@ func environment(o daybook.Order, as identity, files map[string]string) map[stri
 		"DAYBOOK_SUBJECT":       o.Run.Subject,
 		"DAYBOOK_TRIGGER":       string(o.Run.FirstSource),
 		"DAYBOOK_WINDOW":        o.Run.Window.Label,
-		"DAYBOOK_WINDOW_START":  instant(o.Run.Window.Start),
-		"DAYBOOK_WINDOW_END":    instant(o.Run.Window.End),
+		"DAYBOOK_WINDOW_START":  instant(b.Start),
+		"DAYBOOK_WINDOW_END":    instant(b.End),
 		"DAYBOOK_BUSINESS_DATE": o.Run.Window.Date,
 		"DAYBOOK_ATTEMPT":       strconv.Itoa(o.Attempt),
 		"DAYBOOK_FENCE":         strconv.FormatInt(o.Fence, 10),
+		"TRACEPARENT":           traceparent(o),
 	} {
 		if value == "" { // absent rather than empty: a script under `set -u` then notices
 			delete(env, name)

@@ -48,7 +48,7 @@ func expand(arg string, o daybook.Order) string {
 }
 
 func placeholder(name string, o daybook.Order) (string, bool) {
-	switch w := o.Run.Window; name {
+	switch w, b := o.Run.Window, given(o.Run); name {
 	case "key":
 		return string(o.Run.Key), true
 	case "wire_key":
@@ -60,13 +60,25 @@ func placeholder(name string, o daybook.Order) (string, bool) {
 	case "window":
 		return w.Label, true
 	case "window_start":
-		return instant(w.Start), true
+		return instant(b.Start), true
 	case "window_end":
-		return instant(w.End), true
+		return instant(b.End), true
 	case "subject":
 		return o.Run.Subject, true
 	}
 	return "", false
+}
+
+// given returns the bounds that the attempts of a run are given: those of all it covers, or its own window's.
+func given(r *daybook.Run) daybook.Bounds {
+	b := r.Cover
+	if b.Start.IsZero() {
+		b.Start = r.Window.Start
+	}
+	if b.End.IsZero() {
+		b.End = r.Window.End
+	}
+	return b
 }
 
 // instant writes a bound of a window; one that is not set is empty.
