@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -26,7 +28,7 @@ func TestTheReadmeIsTrue(t *testing.T) {
 		t.Fatalf("only %d parts to run", len(parts))
 	}
 	var script strings.Builder
-	script.WriteString("trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\nexec 2>&1\n")
+	script.WriteString("trap 'test -z \"$!\" || { kill $!; wait $!; } 2>/dev/null' EXIT\nexec 2>&1\n") // whatever happens, what it started ends with it
 	for _, p := range parts {
 		script.WriteString(p.commands + "\nprintf '\\036'\n")
 	}
@@ -35,11 +37,37 @@ func TestTheReadmeIsTrue(t *testing.T) {
 		t.Fatalf("%d parts ended of %d:\n%s", len(got)-1, len(parts), strings.Join(got, ""))
 	}
 	for i, p := range parts {
-		if p.prints != "" && !printed(p.prints).MatchString(stable(strings.TrimSpace(got[i]))) {
+		if p.prints != "" && !printed(p.prints).MatchString(stable(got[i])) {
 			t.Errorf("%s\nprinted\n%s\nthe README says\n%s", p.commands, got[i], p.prints)
 		}
 	}
 }
+
+// TestTheReadmeShowsTheDemo plays the demo and looks for each line that the README shows of it. How often the schedule
+// knocked meanwhile differs.
+func TestTheReadmeShowsTheDemo(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it plays the demo")
+	}
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, ok := strings.Cut(string(text), "<!-- demo -->\n```text\n")
+	block, _, closed := strings.Cut(block, "\n```")
+	if !ok || !closed {
+		t.Fatal("README.md shows no demo")
+	}
+	got := knocks.ReplaceAllString(stable(shell(t, "exec 2>&1\ndaybook demo --fast")), "Triggers ∗")
+	for line := range strings.Lines(block) {
+		if line = knocks.ReplaceAllString(stable(line), "Triggers ∗"); !strings.Contains(got, line) {
+			t.Errorf("the demo does not print %q:\n%s", line, got)
+		}
+	}
+}
+
+var knocks = regexp.MustCompile(`Triggers \d+`)
 
 // part is some commands and what the README says they print; empty: nothing is said.
 type part struct{ commands, prints string }
@@ -74,7 +102,10 @@ func shell(t *testing.T, script string) string {
 	if err := os.Symlink(program, filepath.Join(bin, "daybook")); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", script)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", script)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.Dir, cmd.WaitDelay = dir, 5*time.Second
 	cmd.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + home, "USER=me", "TZ=UTC", asProgram + "=1"}
 	out, err := cmd.CombinedOutput()
@@ -86,9 +117,15 @@ func shell(t *testing.T, script string) string {
 
 var unstable = regexp.MustCompile(`(Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d{4}-\d\d-\d\d|\d{4}-\d\d-\d\d|\d{4}-W\d\d|\d\d:\d\d(:\d\d)?|[+-]\d\d:\d\d|\b\d+(\.\d+)? (ms|s|KiB|MiB)\b|  +`)
 
-// stable replaces what differs from day to day, and the spaces that align columns.
+// stable replaces what differs from day to day, and the space that only lays out.
 func stable(s string) string {
-	return unstable.ReplaceAllStringFunc(s, func(m string) string {
+	var lines []string
+	for line := range strings.Lines(s) {
+		if line = strings.TrimRight(line, " \n"); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return unstable.ReplaceAllStringFunc(strings.Join(lines, "\n"), func(m string) string {
 		if strings.TrimSpace(m) == "" {
 			return "  "
 		}
@@ -97,7 +134,7 @@ func stable(s string) string {
 }
 
 func printed(said string) *regexp.Regexp {
-	pattern := regexp.QuoteMeta(stable(strings.TrimSpace(said)))
+	pattern := regexp.QuoteMeta(stable(said))
 	return regexp.MustCompile(`(?s)^` + strings.ReplaceAll(pattern, "…", ".*") + `$`)
 }
 
