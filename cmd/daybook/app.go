@@ -44,7 +44,7 @@ type globals struct {
 // run runs one command and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
 	root := a.root()
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // none at all would be taken from the process
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0

@@ -68,7 +68,8 @@ func (a *app) open(ctx context.Context, role string, make bool) (*ledger, error)
 	return a.openAt(ctx, role, text, f, make)
 }
 
-// fileIfAny reads the configuration: nil when none is there and none was named.
+// fileIfAny reads the configuration: nil when none is there and none was named. One that has faults does not stand in the
+// way of looking into a ledger that is named.
 func (a *app) fileIfAny() (*config.File, error) {
 	_, named := a.LookupEnv("DAYBOOK_CONFIG")
 	if a.flags.config == "" && !named {
@@ -76,7 +77,13 @@ func (a *app) fileIfAny() (*config.File, error) {
 			return nil, nil
 		}
 	}
-	return config.Load(a.configPath())
+	f, err := config.Load(a.configPath())
+	var faults config.Errors
+	if env, _ := a.LookupEnv("DAYBOOK_DB"); errors.As(err, &faults) && a.flags.config == "" && !named && (a.flags.db != "" || env != "") {
+		a.say("%s has faults and is left aside: daybook check", config.DefaultPath)
+		return nil, nil
+	}
+	return f, err
 }
 
 func (a *app) openAt(ctx context.Context, role, text string, f *config.File, make bool) (*ledger, error) {

@@ -110,7 +110,7 @@ func TestUsage(t *testing.T) {
 		message, hint string
 	}{
 		{[]string{"chek"}, `unknown command "chek" for "daybook"`, "did you mean daybook check?"},
-		{[]string{"frobnicate"}, `unknown command "frobnicate"`, "one of: check"},
+		{[]string{"frobnicate"}, `unknown command "frobnicate"`, "one of: activity"},
 		{[]string{"schedule"}, "daybook schedule what?", "one of: fires"},
 		{[]string{"schedule", "fire"}, `unknown command "fire"`, "did you mean daybook schedule fires?"},
 		{[]string{"check", "--jsn"}, "unknown flag: --jsn", "did you mean --json?"},

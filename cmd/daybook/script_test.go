@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/daybook-run/daybook/internal/pgtest"
 )
 
 // asProgram makes the test binary the program itself, whatever its name.
@@ -34,20 +36,40 @@ func TestMain(m *testing.M) {
 //
 // No script sleeps: what other processes do is waited for.
 func TestScript(t *testing.T) {
-	testscript.Run(t, testscript.Params{
+	testscript.Run(t, params(func(*testscript.Env) error { return nil }))
+}
+
+// TestScriptPostgres runs the scripts that tell the main story with the ledger in PostgreSQL.
+func TestScriptPostgres(t *testing.T) {
+	p := params(func(e *testscript.Env) error {
+		tb, ok := e.T().(testing.TB)
+		if !ok {
+			return errors.New("no testing.TB")
+		}
+		e.Setenv("DAYBOOK_DB", pgtest.URL(tb))
+		return nil
+	})
+	p.Dir, p.Files = "", []string{"testdata/script/serve.txtar", "testdata/script/resolve.txtar", "testdata/script/stop.txtar", "testdata/script/postgres.txtar"}
+	p.Condition = func(cond string) (bool, error) { return cond == "postgres", nil }
+	testscript.Run(t, p)
+}
+
+func params(ledger func(*testscript.Env) error) testscript.Params {
+	return testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("USER", "me")
 			e.Setenv("TZ", "UTC")
 			e.Setenv("XDG_STATE_HOME", e.WorkDir+"/state")
-			return nil
+			return ledger(e)
 		},
+		Condition: func(string) (bool, error) { return false, nil },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": scriptCode, "until": scriptUntil, "untilfile": scriptUntilFile, "capture": scriptCapture, "term": scriptTerm,
 		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-	})
+	}
 }
 
 func scriptCode(ts *testscript.TestScript, neg bool, args []string) {
@@ -60,7 +82,8 @@ func scriptCode(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func codeOf(ts *testscript.TestScript, args []string) int {
-	err := ts.Exec(args[0], args[1:]...)
+	run := ts.Exec // it has no context to take
+	err := run(args[0], args[1:]...)
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
