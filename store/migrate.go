@@ -90,6 +90,10 @@ const insertMigration = `INSERT INTO daybook_migrations (version, name, checksum
 const insertLedger = `INSERT INTO daybook_ledger (id, created_us, sequence, written_us)
 SELECT $1, $2, 0, $2 WHERE NOT EXISTS (SELECT 1 FROM daybook_ledger)`
 
+// lockMigrations lets one program at a time change the schema of a PostgreSQL. 0x64617962 is "dayb": a number of our own
+// among advisory locks.
+const lockMigrations = `SELECT pg_advisory_xact_lock(1684109666)`
+
 const hasMigrations = `SELECT count(*) FROM daybook_migrations`
 
 // migrate compares the schema with this program's. Only one program at a time changes it.
@@ -103,7 +107,7 @@ func (s *Store) migrate(ctx context.Context, o Options) error {
 		return err
 	}
 	if have == len(list) {
-		return nil
+		return s.begin(ctx, o)
 	}
 	if !o.Migrate {
 		if have == 0 {
@@ -115,8 +119,7 @@ func (s *Store) migrate(ctx context.Context, o Options) error {
 	}
 	return s.write(ctx, "migrate the ledger", func(ctx context.Context, t *tx) error {
 		if s.d.name == "postgres" {
-			// 0x64617962 is "dayb": a number of our own among advisory locks.
-			if _, err := t.ExecContext(ctx, "SELECT pg_advisory_xact_lock(1684109666)"); err != nil {
+			if _, err := t.ExecContext(ctx, lockMigrations); err != nil {
 				return err
 			}
 		}
@@ -136,6 +139,28 @@ func (s *Store) migrate(ctx context.Context, o Options) error {
 			}
 		}
 		_, err = t.ExecContext(ctx, s.text(insertLedger), s.newID(), us(o.Now))
+		return err
+	})
+}
+
+const countLedgers = `SELECT count(*) FROM daybook_ledger`
+
+// begin gives a schema that was made by the printed statements its ledger: ids are made in Go.
+func (s *Store) begin(ctx context.Context, o Options) error {
+	var n int
+	if err := s.db.Write.QueryRowContext(ctx, s.text(countLedgers)).Scan(&n); err != nil {
+		return openFault(err)
+	}
+	if n > 0 {
+		return nil
+	}
+	return s.write(ctx, "begin the ledger", func(ctx context.Context, t *tx) error {
+		if s.d.name == "postgres" {
+			if _, err := t.ExecContext(ctx, lockMigrations); err != nil {
+				return err
+			}
+		}
+		_, err := t.ExecContext(ctx, s.text(insertLedger), s.newID(), us(o.Now))
 		return err
 	})
 }
