@@ -235,11 +235,14 @@ func (a *app) report(err error) {
 		fmt.Fprintf(a.Stderr, "%s\ndaybook: %s\n", faults.Error(), tellFaults(faults))
 		return
 	}
-	fmt.Fprintf(a.Stderr, "daybook: %s\n", config.Mask(err.Error()))
+	fmt.Fprintf(a.Stderr, "daybook: %s\n", severalLines.Replace(config.Mask(err.Error())))
 	if hint := daybook.HintOf(err); hint != "" {
 		fmt.Fprintf(a.Stderr, "  → %s\n", hint)
 	}
 }
+
+// severalLines brings what a library, or several errors, said in lines onto one.
+var severalLines = strings.NewReplacer("\n\t", " ", "\n", "; ", "\t", " ")
 
 type errorJSON struct {
 	Schema  string         `json:"schema"`

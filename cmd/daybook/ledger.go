@@ -103,7 +103,7 @@ func (a *app) openAt(ctx context.Context, role, text string, f *config.File, mak
 	}
 	e, err := engine.Open(ctx, db, o)
 	if err != nil {
-		return nil, errors.Join(err, db.Read.Close(), closeOther(db))
+		return nil, errors.Join(whatToDo(err), db.Read.Close(), closeOther(db))
 	}
 	l := &ledger{Engine: e, db: db, file: f, url: text}
 	if f != nil {
@@ -112,6 +112,25 @@ func (a *app) openAt(ctx context.Context, role, text string, f *config.File, mak
 		}
 	}
 	return l, nil
+}
+
+// whatToDo adds to an error of opening what can be done about it. Drivers name their results in texts only.
+func whatToDo(err error) error {
+	text := err.Error()
+	hint := ""
+	switch {
+	case daybook.CodeOf(err) != daybook.CodeUnavailable || daybook.HintOf(err) != "":
+		return err
+	case strings.Contains(text, "database is locked"):
+		hint = "another program keeps it to itself for longer than 5 s: a backup tool, or a shell with a transaction open"
+	case strings.Contains(text, "is malformed"), strings.Contains(text, "not a database"):
+		hint = "leave the file as it is for whoever looks into it, and work on a copy made by daybook db backup: --db sqlite:COPY"
+	case strings.Contains(text, "connect"):
+		hint = "is the server up, and is the URL right? --db, DAYBOOK_DB, or database: in the file"
+	default:
+		return err
+	}
+	return &daybook.Error{Code: daybook.CodeUnavailable, Message: text, Hint: hint}
 }
 
 func (a *app) daysOf(f *config.File) func(string) (*calendar.Days, error) {

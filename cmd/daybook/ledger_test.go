@@ -549,6 +549,36 @@ jobs:
 	stop()
 }
 
+// TestMigrationByHand: the printed statements, run by somebody else's tool, make a ledger.
+func TestMigrationByHand(t *testing.T) {
+	onBothDatabases(t, func(t *testing.T, ledger string) {
+		s := newScene(t, ledger, missedFile)
+		script := s.must(0, "db", "migrate", "--print")
+		driver, source := "pgx", ledger
+		if path, lite := strings.CutPrefix(ledger, "sqlite:"); lite {
+			driver, source = "sqlite", path
+		}
+		db, err := sql.Open(driver, source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.ExecContext(t.Context(), script); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if driver == "sqlite" { // the mode of the file is what a program sets that opens it for writing
+			s.must(0, "db", "migrate")
+		}
+		info := s.must(0, "db", "info")
+		if !regexp.MustCompile(`(?m)^ledger    [0-9a-f-]{36}$`).MatchString(info) || info != s.must(0, "db", "info") {
+			t.Error(info)
+		}
+		s.must(0, "job", "trigger", "report", "--date", "2024-03-02")
+	})
+}
+
 func TestPostgresIsBackedUpByItsOwnTools(t *testing.T) {
 	for text, want := range map[string]string{
 		"postgres://u:hunter2@db:5432/x":              "pg_dump --format=custom --file=f.dump --dbname=postgres://u@db:5432/x",
