@@ -41,6 +41,7 @@ type Store struct {
 	texts    sync.Map // statement as written → as the dialect wants it
 	prepared sync.Map // the latter → *sql.Stmt on Write, SQLite only
 	pending  sync.Map // texts to be prepared before the next transaction
+	reading  sync.Map // the latter → *sql.Stmt on Read, SQLite only
 }
 
 // Open verifies the handles, brings the schema up to date if that is allowed, and returns the ledger. Errors:
@@ -67,11 +68,13 @@ func Open(ctx context.Context, db DB, o Options) (*Store, error) {
 // Close closes the statements of the store. The handles are the caller's.
 func (s *Store) Close() error {
 	var errs []error
-	s.prepared.Range(func(_, v any) bool {
-		errs = append(errs, v.(*sql.Stmt).Close())
-		return true
-	})
-	s.prepared.Clear()
+	for _, statements := range []*sync.Map{&s.prepared, &s.reading} {
+		statements.Range(func(_, v any) bool {
+			errs = append(errs, v.(*sql.Stmt).Close())
+			return true
+		})
+		statements.Clear()
+	}
 	return errors.Join(errs...)
 }
 
@@ -107,7 +110,8 @@ func (s *Store) text(statement string) string {
 // tx is one transaction of the store.
 type tx struct {
 	*sql.Tx
-	s *Store
+	s    *Store
+	used map[string]*sql.Stmt // SQLite: by text, bound to this transaction
 }
 
 // errMet says that another transaction changed what this one had read: it is done again from the start.
@@ -210,12 +214,25 @@ func (t *tx) prepare(ctx context.Context, statement string) (*sql.Stmt, error) {
 		return nil, nil
 	}
 	text := t.s.text(statement)
-	if st, ok := t.s.prepared.Load(text); ok {
-		return t.StmtContext(ctx, st.(*sql.Stmt)), nil
+	st, ok := t.used[text]
+	if ok {
+		return st, nil
 	}
-	// Preparing on the pool would wait for this very transaction: before the next one, then.
-	t.s.pending.Store(text, true)
-	return nil, nil
+	if kept, ok := t.s.prepared.Load(text); ok {
+		st = t.StmtContext(ctx, kept.(*sql.Stmt))
+	} else {
+		// Preparing on the pool would wait for this very transaction: for it alone, then, and to be kept before the next.
+		t.s.pending.Store(text, true)
+		var err error
+		if st, err = t.PrepareContext(ctx, text); err != nil {
+			return nil, err
+		}
+	}
+	if t.used == nil {
+		t.used = make(map[string]*sql.Stmt)
+	}
+	t.used[text] = st
+	return st, nil
 }
 
 // preparePending prepares what the last transactions used for the first time.
@@ -236,8 +253,35 @@ func (s *Store) preparePending(ctx context.Context) (err error) {
 
 // read runs a query on the read pool.
 func (s *Store) read(ctx context.Context, what, statement string, each func(*sql.Rows) error, args ...any) error {
-	rows, err := s.db.Read.QueryContext(ctx, s.text(statement), args...)
+	st, err := s.prepareRead(ctx, statement)
+	var rows *sql.Rows
+	switch {
+	case err != nil:
+	case st != nil:
+		rows, err = st.QueryContext(ctx, args...)
+	default:
+		rows, err = s.db.Read.QueryContext(ctx, s.text(statement), args...)
+	}
 	return s.fault(what, drain(rows, err, each))
+}
+
+// prepareRead keeps the statements of SQLite's reading connections.
+func (s *Store) prepareRead(ctx context.Context, statement string) (*sql.Stmt, error) {
+	if s.d.name != "sqlite" {
+		return nil, nil
+	}
+	text := s.text(statement)
+	if st, ok := s.reading.Load(text); ok {
+		return st.(*sql.Stmt), nil
+	}
+	st, err := s.db.Read.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	if kept, twice := s.reading.LoadOrStore(text, st); twice {
+		return kept.(*sql.Stmt), st.Close()
+	}
+	return st, nil
 }
 
 func drain(rows *sql.Rows, err error, each func(*sql.Rows) error) error {
