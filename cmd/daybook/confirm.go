@@ -12,6 +12,13 @@ import (
 // interactive reports whether somebody can be asked.
 func (a *app) interactive() bool { return !a.flags.noInput && !a.flags.json && a.Ask != nil && a.Ask() }
 
+// plan shows what is about to be confirmed: also with --quiet, as nobody can answer a question about nothing.
+func (a *app) plan(format string, args ...any) {
+	if !a.flags.json && !(a.flags.quiet && a.flags.yes) {
+		fmt.Fprintf(a.Stderr, format+"\n", args...)
+	}
+}
+
 // proceed asks whether to do what was just shown. --yes answers; without anybody to ask it is refused, naming the flag.
 func (a *app) proceed(what string) error {
 	if a.flags.yes {

@@ -30,6 +30,9 @@ func newDeadList(a *app) *cobra.Command {
 			if group != "" && group != "error" {
 				return daybook.Invalid("--group: %q is not known", daybook.Clip(group, 40)).WithHint("--group error")
 			}
+			if limit < 1 || limit > 1000 {
+				return daybook.Invalid("--limit %d: 1 to 1000", limit)
+			}
 			return a.deadList(cmd.Context(), all, group != "", limit)
 		},
 	}
@@ -69,6 +72,9 @@ func (a *app) deadList(ctx context.Context, all, grouped bool, limit int) error 
 		if len(letters) == 0 {
 			a.say("no dead letter is open")
 			return nil
+		}
+		if len(letters) == limit {
+			a.say("there may be more: --limit N")
 		}
 		a.next("daybook dead show " + string(letters[0].Key))
 		return nil
@@ -355,7 +361,7 @@ func (a *app) showReplay(ctx context.Context, c *control.Control, list []daybook
 				return some, err
 			}
 		case refused == nil:
-			a.say("replay %s: %s (%s)", k, a.replayPlan(r), daybook.Clip(oneLine(r.LastError), 120))
+			a.plan("replay %s: %s (%s)", k, a.replayPlan(r), daybook.Clip(oneLine(r.LastError), 120))
 		}
 	}
 	return some, nil

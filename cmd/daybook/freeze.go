@@ -102,9 +102,9 @@ func (a *app) freezeEnd(ctx context.Context, name, note string, dry bool) error 
 		}
 		for _, h := range holds {
 			if h.Name == name {
-				a.say("end %s, held since %s: %s", name, stamp(h.Since, a.zoneOf("")), oneLine(h.Detail))
+				a.plan("end %s, held since %s: %s", name, stamp(h.Since, a.zoneOf("")), oneLine(h.Detail))
 				if name == daybook.HoldClock {
-					a.say("it is now %s: that is right, is it?", stamp(a.Now(), a.zoneOf("")))
+					a.plan("it is now %s: that is right, is it?", stamp(a.Now(), a.zoneOf("")))
 				}
 				if dry {
 					a.dryRun()

@@ -409,7 +409,7 @@ func (a *app) jobPause(ctx context.Context, name, note string, dry bool) error {
 			if dry {
 				return a.tellPause(pauseJSON{Job: name, Paused: false, Changed: true, Message: plan, DryRun: true})
 			}
-			a.say("%s", plan)
+			a.plan("%s", plan)
 			if err := a.proceed("pause"); err != nil {
 				return err
 			}

@@ -57,11 +57,12 @@ func (a *app) runResolve(ctx context.Context, key daybook.Key, o resolveFlags) e
 		if err != nil {
 			return err
 		}
-		if o.dry {
+		known := o.step == daybook.StepRun && (as == daybook.AsDone || as == daybook.AsNotDone || as == daybook.AsAsk)
+		if o.dry && known {
 			return a.wouldAct(ctx, c, key, act{name: "resolve", rule: rule}, o.reason)
 		}
 		// What a rule refuses, or is no step or answer, is told before anybody is asked to confirm it.
-		if _, refused := rule(r, a.person().Name, o.reason, a.Now()); refused == nil && as != daybook.AsAsk && o.step == daybook.StepRun {
+		if _, refused := rule(r, a.person().Name, o.reason, a.Now()); refused == nil && known && as != daybook.AsAsk {
 			if err := a.confirmResolve(r, o); err != nil {
 				return err
 			}
@@ -101,7 +102,7 @@ func (a *app) confirmResolve(r *daybook.Run, o resolveFlags) error {
 	if daybook.Resolution(o.as) == daybook.AsNotDone {
 		plan = fmt.Sprintf("%s  effect %s, wire key %s, is settled as not done: it is begun again, under the next wire key", r.Key, o.step, wire)
 	}
-	a.say("%s", plan)
+	a.plan("%s", plan)
 	if r.Priority == daybook.P0 {
 		return a.typed("resolve", r.Key, o.confirm)
 	}

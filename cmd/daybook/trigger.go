@@ -91,14 +91,17 @@ func (a *app) beforeTrigger(ctx context.Context, c *control.Control, q *control.
 			return err
 		}
 		if v.Job != nil && v.Job.Priority == daybook.P0 {
-			a.say("%s is a deliberate further effect: what %s does is done once more for this window", p.Key, q.Job)
+			a.plan("%s is a deliberate further effect: what %s does is done once more for this window", p.Key, q.Job)
 			return a.typed("a further effect", p.Key, o.confirm)
 		}
 	}
 	if askSkipped && p.Outcome == daybook.Refused && p.Because == daybook.BecauseSkipped {
-		a.say("%s", p.Line())
-		if a.proceed("running a skipped window") == nil {
+		a.plan("%s", a.shown(p).Line())
+		switch err := a.proceed("running a skipped window"); {
+		case err == nil:
 			q.RunSkipped = true
+		case daybook.CodeOf(err) != daybook.CodeConflict:
+			return err
 		}
 	}
 	return nil
@@ -194,8 +197,25 @@ func (a *app) triggerWait(ctx context.Context, c *control.Control, answer contro
 		}
 		return nil
 	})
-	if err != nil {
-		return err
+	if !a.flags.json {
+		if err != nil {
+			return err
+		}
+		return a.ended(r, true)
 	}
-	return a.ended(r, true)
+	// With JSON the answer is told once, with the run as it stands in the end; that it was recorded is told in any case.
+	j := newAnswerJSON(answer)
+	if r != nil {
+		j.Run, j.Cover = nested(r), nil
+		if err == nil && r.State != daybook.Done {
+			err = &coded{code: daybook.ExitFailed, err: errors.New("told already"), silent: true}
+		}
+	}
+	if err != nil {
+		j.Exit = exitCode(err)
+	}
+	if e := a.printJSON(j); e != nil {
+		return e
+	}
+	return err
 }
