@@ -71,11 +71,13 @@ func (e *Engine) Foreground(ctx context.Context, k daybook.Key, retry bool) (*da
 	return e.store.Run(context.WithoutCancel(ctx), k)
 }
 
-// attending are the loops of a foreground run: it claims only what it is told to.
+// attending are the loops of a foreground run: it claims only what it is told to. It rescues, because there may be no
+// serve that does: a line whose process was killed must not seem to be under way for ever.
 func (e *Engine) attending() []loop.Item {
 	return []loop.Item{
 		{Name: "claims", Service: executor.Claims{Executor: e.exec}, Every: time.Second, Wake: e.exec.Woken()},
 		{Name: "leases", Service: executor.Leases{Executor: e.exec}, Every: e.exec.Every()},
+		{Name: "rescue", Service: &executor.Rescue{Executor: e.exec}, Every: e.exec.Every()},
 		{Name: "beat", Service: service(func(ctx context.Context, now time.Time) (bool, error) { return false, e.beat(ctx, now) }), Every: beatEvery},
 	}
 }
@@ -90,8 +92,9 @@ func (e *Engine) attend(ctx context.Context, k daybook.Key, retry bool) error {
 		now := e.clock.Now()
 		wait := foregroundPoll
 		switch {
-		case r.State == daybook.Running:
+		case r.State == daybook.Running && r.Lease.After(now) && !e.exec.Holds(k):
 			return nil // another process has it
+		case r.State == daybook.Running: // its process is gone: it is rescued here, or waited for if it outlived that one
 		case r.Due.After(now):
 			if !retry {
 				return nil

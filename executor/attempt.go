@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -231,9 +232,14 @@ func (x *Executor) survived(r *daybook.Run) bool {
 	return false
 }
 
-// clean removes what the attempts of a run left on this host, once how they ended is written.
-func (x *Executor) clean(k daybook.Key) {
+// clean removes what the attempts of a run up to a fence left on this host, once how they ended is written. What a later
+// claim has just made is not touched: it may not be locked yet.
+func (x *Executor) clean(k daybook.Key, upTo int64) {
 	for _, dir := range x.left(k) {
+		fence, err := strconv.ParseInt(dir[strings.LastIndexByte(dir, '-')+1:], 10, 64)
+		if err != nil || fence > upTo {
+			continue
+		}
 		if alive, known := x.o.Survivor.Alive(dir); known && alive {
 			continue
 		}

@@ -256,6 +256,14 @@ func (x *Executor) Stop(ctx context.Context) error {
 	}
 }
 
+// Holds reports whether this process is at work on a key, or waits for what an earlier one started.
+func (x *Executor) Holds(k daybook.Key) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	_, ok := x.flights[k]
+	return ok
+}
+
 // Wait returns when the flight of a key is over and written, or ctx is done.
 func (x *Executor) Wait(ctx context.Context, k daybook.Key) error {
 	for {
@@ -308,7 +316,7 @@ func (x *Executor) write(ctx context.Context) (wrote bool, err error) {
 	x.mu.Unlock()
 	for _, f := range batch {
 		if f.decided {
-			x.clean(f.run.Key) // not before it is written: what an attempt left is all there is of it until then
+			x.clean(f.run.Key, f.run.Fence) // not before it is written: what an attempt left is all there is of it until then
 		}
 		x.drop(f)
 	}

@@ -61,7 +61,7 @@ func (s *Rescue) Tick(ctx context.Context, now time.Time) (more bool, err error)
 			return false, err
 		}
 		for _, m := range moves {
-			s.clean(m.Key)
+			s.clean(m.Key, m.Fence)
 		}
 	}
 	if len(moves)+len(questions) > 0 {

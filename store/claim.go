@@ -19,12 +19,13 @@ const claimSets = `state = CASE WHEN reason = 'settling' THEN state ELSE 'runnin
   begun_us = CASE WHEN reason = 'settling' THEN begun_us ELSE 0 END,
   node = $2, lease_us = $3, claimed_us = $4`
 
-// A run of a line is a candidate only while no run of the line is running and none with an older window is live. The
-// subselect is evaluated once and locks what it returns. That o.line is not empty lets the index on lines be used, which
-// knows no others.
+// A run of a line is a candidate only while no run of the line is running and none with an older window is live. What only
+// `daybook once` runs waits for one that is running, and not for an older window that has nobody to run it: its line of
+// the crontab was for another day. The subselect is evaluated once and locks what it returns. That o.line is not empty
+// lets the index on lines be used, which knows no others.
 const claimable = `l.state <> 'running' AND l.hold = '' AND l.asking = '' AND l.due_us <= $4
     AND (l.line = '' OR l.reason = 'settling' OR NOT EXISTS (SELECT 1 FROM daybook_live o WHERE o.line = l.line AND o.line <> '' AND o.key <> l.key
-      AND (o.state = 'running' OR o.start_us < l.start_us OR o.start_us = l.start_us AND o.key < l.key)))`
+      AND (o.state = 'running' OR l.home <> 'once' AND (o.start_us < l.start_us OR o.start_us = l.start_us AND o.key < l.key))))`
 
 const claimDue = `UPDATE daybook_live SET ` + claimSets + ` WHERE key /*pick(*/SELECT l.key FROM daybook_live l
   WHERE l.lane = $5 AND l.home = $6 AND l.priority = $7 AND ` + claimable + `
