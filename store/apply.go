@@ -91,6 +91,11 @@ FROM v WHERE daybook_live.key = v.key AND daybook_live.state = v.from_state AND 
   AND (v.seen_us < 0 OR daybook_live.lease_us = v.seen_us AND daybook_live.begun_us = v.began_us)
 RETURNING daybook_live.key`
 
+const moveLiveRow = `UPDATE daybook_live SET state = $8, reason = $9, due_us = $10, failures = $11, losses = $12, again = $13,
+  attempts = attempts - $14, lease_us = 0, asking = '', begun_us = 0, last_error = CASE WHEN $15 = '' THEN last_error ELSE $15 END
+WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4 AND asking = $5 AND ($6 < 0 OR lease_us = $6 AND begun_us = $7)
+RETURNING key`
+
 // liveToLive moves what stays live.
 func (t *tx) liveToLive(ctx context.Context, ts []daybook.Transition, moved map[daybook.Key]bool) error {
 	var rows [][]any
@@ -124,6 +129,10 @@ DELETE FROM daybook_live WHERE key IN (SELECT v.key FROM v) AND EXISTS (SELECT 1
   AND (v.seen_us < 0 OR v.seen_us = daybook_live.lease_us AND v.began_us = daybook_live.begun_us))
 RETURNING key, fence, claim, node, attempts, last_error`
 
+const takeLiveRow = `DELETE FROM daybook_live
+WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4 AND asking = $5 AND ($6 < 0 OR lease_us = $6 AND begun_us = $7)
+RETURNING key, fence, claim, node, attempts, last_error`
+
 const endRuns = `WITH v (key, state, reason, fence, claim, node, attempts, failures, losses, started_us, ended_us, last_error, result, result_hash, counts, keep) AS
   (/*rows t t t b t t b b b b b t t t t b*/)
 UPDATE daybook_runs SET state = v.state, reason = v.reason, fence = v.fence, claim = v.claim, node = v.node, attempts = v.attempts,
@@ -134,6 +143,13 @@ UPDATE daybook_runs SET state = v.state, reason = v.reason, fence = v.fence, cla
   result_hash = CASE WHEN v.keep = 1 THEN daybook_runs.result_hash ELSE v.result_hash END,
   counts = CASE WHEN v.keep = 1 THEN daybook_runs.counts ELSE v.counts END
 FROM v WHERE daybook_runs.key = v.key`
+
+const endRunsRow = `UPDATE daybook_runs SET state = $2, reason = $3, fence = $4, claim = $5, node = $6, attempts = $7,
+  failures = $8, losses = $9, last_error = $12, pruned_us = 0,
+  started_us = CASE WHEN $16 = 1 THEN started_us ELSE $10 END, ended_us = CASE WHEN $16 = 1 THEN ended_us ELSE $11 END,
+  result = CASE WHEN $16 = 1 THEN result ELSE $13 END, result_hash = CASE WHEN $16 = 1 THEN result_hash ELSE $14 END,
+  counts = CASE WHEN $16 = 1 THEN counts ELSE $15 END
+WHERE key = $1`
 
 // liveToRest moves what ends: the row leaves daybook_live, and what it held goes to daybook_runs.
 func (t *tx) liveToRest(ctx context.Context, ts []daybook.Transition, moved map[daybook.Key]bool) error {

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"database/sql"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -25,6 +26,78 @@ func eachDurable(b *testing.B, run func(b *testing.B, s *store.Store)) {
 		server := pgtest.Server(b, "shared_buffers=256MB", "max_wal_size=4GB")
 		run(b, storetest.Ledger(b, storetest.PostgresAt(server.URL)))
 	})
+}
+
+// BenchmarkBare is what the database and its driver do at best: rows of a key and a number inserted 1,000 a commit, and one
+// row read by its key. Machines drift; what counts is the ratio to these, taken in one run.
+func BenchmarkBare(b *testing.B) {
+	const batch = 1000
+	for _, kind := range []string{"sqlite", "postgres"} {
+		handle := func(b *testing.B) *sql.DB {
+			d := storetest.SQLite(b)
+			if kind == "postgres" {
+				d = storetest.PostgresAt(pgtest.Server(b, "shared_buffers=256MB", "max_wal_size=4GB").URL)
+			}
+			db := d.Open(b).Write
+			if _, err := db.ExecContext(b.Context(), "CREATE TABLE bare (k TEXT NOT NULL PRIMARY KEY, n BIGINT NOT NULL)"); err != nil {
+				b.Fatal(err)
+			}
+			return db
+		}
+		insert := func(b *testing.B, db *sql.DB, from, n int) {
+			names, numbers := make([]string, n), make([]int64, n)
+			for i := range n {
+				names[i], numbers[i] = fmt.Sprintf("k%09d", from+i), int64(i)
+			}
+			t, err := db.BeginTx(b.Context(), nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if kind == "postgres" {
+				_, err = t.ExecContext(b.Context(), "INSERT INTO bare SELECT * FROM unnest($1::text[], $2::bigint[])", names, numbers)
+			} else {
+				var st *sql.Stmt
+				if st, err = t.PrepareContext(b.Context(), "INSERT INTO bare VALUES (?, ?)"); err != nil {
+					b.Fatal(err)
+				}
+				for i := range n {
+					if _, err = st.ExecContext(b.Context(), names[i], numbers[i]); err != nil {
+						break
+					}
+				}
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := t.Commit(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.Run("insert/"+kind, func(b *testing.B) {
+			db := handle(b)
+			b.ResetTimer()
+			for n := 0; n < b.N; n += batch {
+				insert(b, db, n, min(batch, b.N-n))
+			}
+			perSecond(b)
+		})
+		b.Run("select/"+kind, func(b *testing.B) {
+			db := handle(b)
+			insert(b, db, 0, batch)
+			st, err := db.PrepareContext(b.Context(), map[string]string{"sqlite": "SELECT n FROM bare WHERE k = ?", "postgres": "SELECT n FROM bare WHERE k = $1"}[kind])
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ResetTimer()
+			for i := range b.N {
+				var n int64
+				if err := st.QueryRowContext(b.Context(), fmt.Sprintf("k%09d", i%batch)).Scan(&n); err != nil {
+					b.Fatal(err)
+				}
+			}
+			perSecond(b)
+		})
+	}
 }
 
 func perSecond(b *testing.B) { b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "/s") }

@@ -76,6 +76,9 @@ func rewritePostgres(text string) string {
 
 // bulkByRow runs the statement once a row; prepared, in one transaction, that is SQLite's fast way.
 func bulkByRow(ctx context.Context, t *tx, text string, rows [][]any, each func(*sql.Rows) error) error {
+	if one, ok := oneRow[text]; ok {
+		text = one
+	}
 	for _, row := range rows {
 		if each == nil {
 			if _, err := t.exec(ctx, text, row...); err != nil {

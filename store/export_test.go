@@ -3,7 +3,7 @@ package store
 // Statements are the texts whose plans are looked at, by name.
 var Statements = map[string]string{
 	"claimDue": claimDue, "claimKey": claimKey, "renewLeases": renewLeases, "selectHolding": selectHolding, "beginRun": beginRun,
-	"moveLive": moveLive, "takeLive": takeLive, "endRuns": endRuns, "upsertEffects": upsertEffects,
+	"moveLive": moveLive, "takeLive": takeLive, "endRuns": endRuns, "moveLiveRow": moveLiveRow, "takeLiveRow": takeLiveRow, "endRunsRow": endRunsRow, "upsertEffects": upsertEffects,
 	"selectNextDue": selectNextDue, "selectExpired": selectExpired,
 	"selectRun": selectRun, "selectRunsIn": selectRunsIn, "selectEffectsIn": selectEffectsIn, "selectLetterOf": selectLetterOf,
 	"selectStandings": selectStandings, "selectLiveOfJobs": selectLiveOfJobs, "selectKeysIn": selectKeysIn, "moveCursors": moveCursors,
