@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -143,6 +144,36 @@ func (have tests) lacks(dir, name, sub, sentence string) string {
 		return dir + "." + name + " has no subtest " + sub
 	}
 	return ""
+}
+
+// link matches a link of a document to a file of ours.
+var link = regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^)\s]*)?\)`)
+
+func TestLinksOfDocumentsLeadSomewhere(t *testing.T) {
+	top := root(t)
+	documents, err := filepath.Glob(filepath.Join(top, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := filepath.WalkDir(filepath.Join(top, "docs"), func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".md") {
+			documents = append(documents, path)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range documents {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range link.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(path), filepath.FromSlash(l[1]))); err != nil {
+				t.Errorf("%s links to %s: %v", path, l[1], err)
+			}
+		}
+	}
 }
 
 func TestShownSeesViolations(t *testing.T) {
