@@ -48,7 +48,7 @@ func (a *app) activityList(ctx context.Context, since time.Duration, actor strin
 		if err != nil {
 			return err
 		}
-		g := &grid{head: []string{"WHEN", "ACTOR", "ACT", "ABOUT", "CHANGE", "REASON"}}
+		g := &grid{tail: true, head: []string{"WHEN", "ACTOR", "ACT", "ABOUT", "CHANGE", "REASON"}}
 		for _, t := range acts {
 			if a.flags.json {
 				if err := a.printJSON(newActivityJSON(t)); err != nil {

@@ -56,7 +56,7 @@ func (a *app) deadList(ctx context.Context, all, grouped bool, limit int) error 
 		if err != nil {
 			return err
 		}
-		g := &grid{head: []string{"SINCE", "KEY", "PRIORITY", "KIND", "STATE", "ERROR"}}
+		g := &grid{tail: true, head: []string{"SINCE", "KEY", "PRIORITY", "KIND", "STATE", "ERROR"}}
 		for _, letter := range letters {
 			if a.flags.json {
 				if err := a.printJSON(newLetterJSON(letter)); err != nil {

@@ -49,7 +49,7 @@ func (a *app) freezeList(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		g := &grid{head: []string{"NAME", "SINCE", "BY", "WHY"}}
+		g := &grid{tail: true, head: []string{"NAME", "SINCE", "BY", "WHY"}}
 		for _, h := range holds {
 			if a.flags.json {
 				if err := a.printJSON(holdJSON{"daybook/freeze.v1", h.Name, h.Since, h.Detail, h.Node, "daybook"}); err != nil {

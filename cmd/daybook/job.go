@@ -308,7 +308,7 @@ func (a *app) jobNext(ctx context.Context, name string, n int, from string) erro
 			return err
 		}
 		shown := a.displayZone(own)
-		g := &grid{head: []string{"FIRE", "KEY", "NOTE"}}
+		g := &grid{tail: true, head: []string{"FIRE", "KEY", "NOTE"}}
 		for _, f := range fires {
 			if a.flags.json {
 				out := jobNextJSON{"daybook/fire.v1", newFireJSON(f.Fire, own), f.Key, string(f.Fire.Skip)}

@@ -294,13 +294,22 @@ func TestTables(t *testing.T) {
 	if len(edges) != 1 || !strings.Contains(list, "张伟") {
 		t.Errorf("columns begin at %v\n%s", edges, list)
 	}
-	d.width = 60
-	for _, args := range [][]string{{"activity", "list"}, {"run", "list"}, {"job", "list"}} {
-		for line := range strings.Lines(d.must(0, args...).stdout) {
-			if w := displayWidth(strings.TrimSuffix(line, "\n")); w > 60 {
-				t.Errorf("%v: %d columns: %s", args, w, line)
-			}
+	d.width = 98
+	cut := d.must(0, "activity", "list").stdout
+	for line := range strings.Lines(cut) {
+		if w := displayWidth(strings.TrimSuffix(line, "\n")); w > 98 {
+			t.Errorf("%d columns: %s", w, line)
 		}
+	}
+	if !strings.Contains(cut, "磁盘") || !strings.Contains(cut, "…") {
+		t.Errorf("cut: %s", cut)
+	}
+	d.width = 40 // the reason would vanish: the terminal may break the line
+	if r := d.must(0, "activity", "list"); !strings.Contains(r.stdout, "明天再跑") {
+		t.Errorf("cut: %s", r.stdout)
+	}
+	if r := d.must(0, "job", "list"); !strings.Contains(r.stdout, "运维值班") {
+		t.Errorf("the owner is cut: %s", r.stdout)
 	}
 	d.width = 80
 	if r := d.run("status"); !strings.Contains(r.stdout, "\x1b[") {

@@ -18,6 +18,7 @@ import (
 type grid struct {
 	head []string
 	rows [][]any // string, or moment
+	tail bool    // the last column is free text, which a terminal's edge may cut
 }
 
 // moment is an instant in the zone it is to be shown in. The zero instant is shown as a dash.
@@ -28,8 +29,8 @@ type moment struct {
 
 func (g *grid) add(cells ...any) { g.rows = append(g.rows, cells) }
 
-// print writes the table. Instants of one zone have it in the head of their column, else beside each. On a terminal the
-// last column is cut at its edge.
+// print writes the table. Instants of one zone have it in the head of their column, else beside each. On a terminal free
+// text at the end is cut at its edge; other columns are never cut.
 func (a *app) print(g *grid) error {
 	if len(g.rows) == 0 {
 		return nil
@@ -59,9 +60,12 @@ func (a *app) print(g *grid) error {
 		t.AppendRow(row)
 	}
 	lines := strings.Split(t.Render(), "\n")
+	w := a.width()
+	const least = 10 // of free text, or cutting it would leave nothing to read
+	cut := g.tail && w >= displayWidth(lines[0][:strings.LastIndex(lines[0], g.head[len(g.head)-1])])+least
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
-		if w := a.width(); w > 0 && text.StringWidthWithoutEscSequences(lines[i]) > w {
+		if cut && displayWidth(lines[i]) > w {
 			lines[i] = text.Trim(lines[i], w-1) + "…"
 		}
 	}

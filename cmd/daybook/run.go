@@ -70,7 +70,7 @@ func (a *app) runsByFilter(ctx context.Context, f daybook.Filter, o listFlags, n
 		return daybook.Invalid("--limit %d: at least 1", o.limit)
 	}
 	return a.withControl(ctx, func(l *ledger, c *control.Control) error {
-		g := &grid{head: []string{"KEY", "STATE", "TRIES", "STARTED", "TOOK", "ERROR"}}
+		g := &grid{tail: true, head: []string{"KEY", "STATE", "TRIES", "STARTED", "TOOK", "ERROR"}}
 		f.After = daybook.Key(o.after)
 		n, more, last := 0, false, daybook.Key("")
 		for left := o.limit; left > 0; {
@@ -168,7 +168,7 @@ func (a *app) runShow(ctx context.Context, key daybook.Key) error {
 			return err
 		}
 		loc := a.zoneOf(r.Zone)
-		g := &grid{head: []string{"TRY", "BEGAN", "TOOK", "OUTCOME", "NODE", "ERROR"}}
+		g := &grid{tail: true, head: []string{"TRY", "BEGAN", "TOOK", "OUTCOME", "NODE", "ERROR"}}
 		for _, t := range tries {
 			name := fmt.Sprint(t.Number)
 			if t.Probe {

@@ -242,6 +242,9 @@ func (a *app) need(w *bufio.Writer, n control.Need, now time.Time) {
 	if what != "" {
 		what += "  "
 	}
+	if n.Kind == "unknown outcome" {
+		what += "whether it happened is unknown: "
+	}
 	line := fmt.Sprintf("%s %s%s", n.Priority, what, oneLine(n.Text))
 	for i, l := range wrap(line, a.columns()-4) {
 		if i == 0 {
