@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -161,8 +162,8 @@ func newJobShow(a *app) *cobra.Command {
 // jobShowJSON adds the whole definition; references to secrets stay references.
 type jobShowJSON struct {
 	jobViewJSON
-	Words      string       `json:"words,omitempty"`
-	Definition *daybook.Job `json:"definition,omitempty"`
+	Words      string          `json:"words,omitempty"`
+	Definition *definitionJSON `json:"definition,omitempty"`
 }
 
 func (a *app) jobShow(ctx context.Context, name string) error {
@@ -172,7 +173,7 @@ func (a *app) jobShow(ctx context.Context, name string) error {
 			return err
 		}
 		if a.flags.json {
-			return a.printJSON(jobShowJSON{newJobViewJSON(v), v.Words, v.Job})
+			return a.printJSON(jobShowJSON{newJobViewJSON(v), v.Words, newDefinitionJSON(v.Job)})
 		}
 		w := bufio.NewWriter(a.Stdout)
 		a.describeJob(w, v)
@@ -214,10 +215,8 @@ func (a *app) describeJob(w *bufio.Writer, v control.JobView) {
 	}
 	row("schedule", "%s", schedule)
 	row("window", "%s, effects: %s, work: %s", j.Window, j.Effects, j.Work)
-	row("runs", "%s", j.Command)
-	if j.Asks() {
-		row("probe", "%s", j.Probe)
-	}
+	row("runs", "%s", cmp.Or(httpText(j), j.Command.String(), "a Go function"))
+	row("probe", "%s", probeText(j))
 	if j.Effects == daybook.Once && j.Remembers > 0 {
 		row("remembers", "%s", span(j.Remembers))
 	}

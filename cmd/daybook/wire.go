@@ -1,7 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -225,4 +228,74 @@ type activityJSON struct {
 
 func newActivityJSON(t daybook.Activity) activityJSON {
 	return activityJSON{Schema: "daybook/activity.v1", At: t.At, Actor: t.Actor, Action: t.Action, Key: t.Key, Job: t.Job, Reason: t.Note, Before: t.Before, After: t.After}
+}
+
+// definitionJSON is a definition with the names of the file. Durations are written as there; secrets stay references.
+type definitionJSON struct {
+	Run           []string             `json:"run,omitempty"`
+	Shell         string               `json:"shell,omitempty"`
+	HTTP          string               `json:"http,omitempty"` // method and URL
+	Env           []string             `json:"env,omitempty"`  // the names
+	Dir           string               `json:"dir,omitempty"`
+	User          string               `json:"user,omitempty"`
+	Timeout       string               `json:"timeout"`
+	Calendar      string               `json:"calendar,omitempty"`
+	BusinessDays  daybook.BusinessDays `json:"business_days,omitempty"`
+	ClockGap      daybook.ClockGap     `json:"clock_gap"`
+	ClockRepeat   daybook.ClockRepeat  `json:"clock_repeat"`
+	Jitter        string               `json:"jitter"`
+	Work          daybook.Work         `json:"work"`
+	Steps         bool                 `json:"steps,omitempty"`
+	Probe         string               `json:"probe,omitempty"`
+	Undo          string               `json:"undo,omitempty"`
+	Remembers     string               `json:"remembers"`
+	Settles       string               `json:"settles"`
+	Missed        daybook.Missed       `json:"missed"`
+	CatchupWindow string               `json:"catchup_window"`
+	CatchupGap    string               `json:"catchup_gap"`
+	Overlap       daybook.Overlap      `json:"overlap"`
+	Serial        string               `json:"serial,omitempty"`
+	Backoff       []string             `json:"backoff"`
+	Grace         string               `json:"grace"`
+	MaxSilence    string               `json:"max_silence"`
+	MaxRuntime    string               `json:"max_runtime"`
+	Runbook       string               `json:"runbook,omitempty"`
+	Formerly      string               `json:"formerly,omitempty"`
+}
+
+func newDefinitionJSON(j *daybook.Job) *definitionJSON {
+	if j == nil {
+		return nil
+	}
+	d := &definitionJSON{Run: j.Command.Argv, Shell: j.Command.Shell, HTTP: httpText(j), Env: slices.Sorted(maps.Keys(j.Env)), Dir: j.Dir, User: j.User,
+		Timeout: span(j.Timeout), Calendar: j.Calendar, BusinessDays: j.BusinessDays, ClockGap: j.ClockGap, ClockRepeat: j.ClockRepeat, Jitter: span(j.Jitter),
+		Work: j.Work, Steps: j.Steps, Probe: probeText(j), Remembers: span(j.Remembers), Settles: span(j.Settles), Missed: j.Missed,
+		CatchupWindow: span(j.CatchupWindow), CatchupGap: span(j.CatchupGap), Overlap: j.Overlap, Serial: j.Serial, Backoff: []string{},
+		Grace: span(j.Expect.Grace), MaxSilence: span(j.Expect.MaxSilence), MaxRuntime: span(j.Expect.MaxRuntime), Runbook: j.Runbook, Formerly: j.Formerly}
+	if !j.Undo.IsZero() {
+		d.Undo = j.Undo.String()
+	}
+	for _, b := range j.Retry.Backoff {
+		d.Backoff = append(d.Backoff, span(b))
+	}
+	return d
+}
+
+// probeText is what asks the far side, or "".
+func probeText(j *daybook.Job) string {
+	switch {
+	case j.ProbeURL != "":
+		return j.ProbeURL
+	case !j.Probe.IsZero():
+		return j.Probe.String()
+	}
+	return ""
+}
+
+// httpText is the request of an HTTP job without its headers, or "".
+func httpText(j *daybook.Job) string {
+	if j.HTTP == nil {
+		return ""
+	}
+	return cmp.Or(j.HTTP.Method, "POST") + " " + j.HTTP.URL
 }
