@@ -42,6 +42,7 @@ type clock struct {
 	offset   time.Duration
 	measured time.Time
 	baseline time.Time     // the wall clock at boot, as it was believed last
+	behind   bool          // the wall clock was set back from there
 	leap     time.Duration // how far ahead the wall clock is while it is not believed; 0: it is
 }
 
@@ -77,7 +78,7 @@ func (c *clock) begin(ctx context.Context) error {
 	c.baseline = c.booted()
 	for _, n := range nodes { // the one seen last first
 		if n.BootID != "" && n.BootID == c.node.BootID && n.Host == c.node.Host {
-			c.baseline = n.SeenAt.Add(-n.Offset - n.BootClock)
+			c.baseline = n.SeenAt.Add(-n.BootClock)
 			break
 		}
 	}
@@ -90,7 +91,9 @@ func (c *clock) begin(ctx context.Context) error {
 	return err
 }
 
-func (c *clock) booted() time.Time { return c.wall().Round(0).Add(-c.boot()) }
+// booted is when this machine started, by the clock that all go by: one machine that is wrong while the database is right
+// holds nobody up, and claims nothing itself.
+func (c *clock) booted() time.Time { return c.Now().Add(-c.boot()) }
 
 func (c *clock) measure(ctx context.Context) error {
 	offset, err := c.store.ClockOffset(ctx, c.wall)
@@ -131,11 +134,14 @@ func (c *clock) Tick(ctx context.Context, now time.Time) (more bool, err error) 
 			return false, err
 		}
 		c.leap = ahead
-	default:
-		if ahead < -leapLimit {
+	case ahead < -leapLimit:
+		// Nothing is planned before the time that was reached, and coming back to it is no leap: the believed time stays.
+		if !c.behind {
 			c.log.Warn("clock was set back", "by", (-ahead).Round(time.Second))
 		}
-		c.baseline = booted // small steps are followed
+		c.behind = true
+	default:
+		c.baseline, c.behind = booted, false // small steps are followed
 	}
 	return false, nil
 }

@@ -302,7 +302,7 @@ func (p planner) Tick(ctx context.Context, now time.Time) (bool, error) {
 	if _, err := p.clock.Tick(ctx, now); err != nil {
 		return false, err
 	}
-	return p.scheduler.Tick(ctx, now)
+	return p.scheduler.Tick(ctx, p.clock.Now()) // now may have been taken before the leap was measured
 }
 
 // working are the loops that go on until every end is written.

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -16,7 +17,13 @@ import (
 	"github.com/daybook-run/daybook/store/storetest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue { // the tests wait, most of the time
+		_ = flag.Set("test.parallel", "8")
+	}
+	pgtest.Main(m)
+}
 
 // patience is how long a test waits for something that must come.
 const patience = 30 * time.Second
@@ -197,6 +204,7 @@ func answering(answers ...error) *calls { return &calls{answers: answers} }
 var errFailed = errors.New("it failed")
 
 func TestOutcomes(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, db storetest.Database) {
 		work := map[string]*calls{
 			"done":        answering(nil),

@@ -20,6 +20,7 @@ const (
 
 // A stop that comes between claim and begin hands the run back uncounted, whether or not the mark had been written.
 func TestStopBeforeTheBeginning(t *testing.T) {
+	t.Parallel()
 	for _, after := range []bool{false, true} {
 		name := "the mark is not written"
 		if after {
@@ -68,6 +69,7 @@ func TestStopBeforeTheBeginning(t *testing.T) {
 
 // A stop asks what runs to end and writes how it ended. What says that it is not done is not counted as a failure.
 func TestStopInMidWork(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, db storetest.Database) {
 		begun := make(chan string, 10)
 		work := func(end func(context.Context) error) func(context.Context, *daybook.Run) error {
@@ -115,6 +117,7 @@ func TestStopInMidWork(t *testing.T) {
 }
 
 func TestCancelOfARunningRun(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, db storetest.Database) {
 		begun := make(chan string, 10)
 		work := func(ctx context.Context, r *daybook.Run) error {
@@ -146,6 +149,7 @@ func TestCancelOfARunningRun(t *testing.T) {
 
 // H40, first half: the end cannot be written three times, then it can: done once.
 func TestEndIsWrittenAtLast(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, db storetest.Database) {
 		f := faultstore.New(1)
 		for n := 1; n <= 3; n++ {
@@ -165,6 +169,7 @@ func TestEndIsWrittenAtLast(t *testing.T) {
 
 // The commit of an end takes place and its answer is lost: it is done once, and nothing looks refused.
 func TestEndIsWrittenAndTheAnswerLost(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, db storetest.Database) {
 		f := faultstore.New(1)
 		ended := make(chan struct{})
@@ -197,6 +202,7 @@ func TestEndIsWrittenAndTheAnswerLost(t *testing.T) {
 // Once-only work is unknown until the late report settles it; repeatable work is tried again, and the late report is
 // refused and kept.
 func TestEndIsWrittenTooLate(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, db storetest.Database) {
 		f := faultstore.New(1)
 		c, again := answering(nil), answering(nil)
@@ -240,6 +246,7 @@ func TestEndIsWrittenTooLate(t *testing.T) {
 
 // A process that is cut off from the ledger for longer than the lease ends what it does, and another takes over.
 func TestCutOff(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, db storetest.Database) {
 		f := faultstore.New(1)
 		causes := make(chan error, 2)
@@ -280,6 +287,7 @@ func TestCutOff(t *testing.T) {
 
 // A line of a crontab does not wait for the window of another day that is to be tried again: nobody runs that one now.
 func TestOnceAfterAnotherDay(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, db storetest.Database) {
 		c := answering(daybook.NotDone(errFailed), nil)
 		d := job("report", daybook.Repeatable, c.do, func(j *daybook.Job) { j.Retry.Backoff = []time.Duration{time.Hour} })
@@ -306,6 +314,7 @@ func TestOnceAfterAnotherDay(t *testing.T) {
 
 // A line of a crontab that was killed is not under way for ever: the next call of it settles the run, without any serve.
 func TestOnceAfterACrash(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, db storetest.Database) {
 		c := answering(nil)
 		jobs := []engine.Definition{job("again", daybook.Repeatable, c.do), job("once", daybook.Once, c.do)}
