@@ -68,6 +68,18 @@ func (p *phone) heard() string {
 	return strings.Join(list, ", ")
 }
 
+// waits is a channel that takes a message only once something has happened.
+type waits chan struct{}
+
+func (w waits) Send(ctx context.Context, _ alert.Message) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-w:
+		return nil
+	}
+}
+
 // desk is a sender on a ledger, with a clock moved by hand.
 type desk struct {
 	*testing.T
@@ -441,6 +453,45 @@ var senderCases = []struct {
 		if m := d.send(1, "al_1/phone/1"); m.State != notice.SendFailed || !strings.Contains(m.Error, "10 tries ended without a word") {
 			d.Errorf("%+v", m)
 		}
+	}},
+	{"an alert without a key, and one whose job is gone, are told all the same, and so is their end", func(d *desk) {
+		if _, err := d.s.Hold(d.ctx, daybook.Hold{Name: daybook.HoldClock, Since: d.now, Detail: "the wall clock leapt 8 h ahead"}); err != nil {
+			d.Fatal(err)
+		}
+		if err := d.s.Alert(d.ctx, daybook.NewAlert(daybook.AlertJobLate, "gone:2026-02-01", "gone", daybook.P1, "x", "", d.now)); err != nil {
+			d.Fatal(err)
+		}
+		d.tick()
+		d.expect(d.phone, "al_1/phone/1 first, al_2/phone/1 first")
+		if _, err := d.s.EndHold(d.ctx, daybook.HoldClock, d.act("freeze end")); err != nil {
+			d.Fatal(err)
+		}
+		d.after(time.Minute)
+		d.expect(d.phone, "al_1/phone/2 recovered")
+	}},
+	{"what has no end of its own is repeated until it is acknowledged, and then over without a word", func(d *desk) {
+		if err := d.s.Alert(d.ctx, daybook.NewAlert(daybook.AlertDoneTwice, "renew:2026-03-01", "renew", daybook.P0, "two wire keys", "", d.now)); err != nil {
+			d.Fatal(err)
+		}
+		d.tick()
+		d.after(time.Hour)
+		d.expect(d.phone, "al_1/phone/1 first, al_1/phone/2 remind")
+		d.ack(1)
+		d.after(48 * time.Hour)
+		d.expect(d.phone, "")
+		if r, err := d.s.AlertRow(d.ctx, 1); err != nil || r.ClosedAt.IsZero() {
+			d.Errorf("%+v %v", r, err)
+		}
+	}},
+	{"one channel that hangs does not keep the others from being told", func(d *desk) {
+		d.o.Routes[daybook.P1] = alert.Route{To: []string{"mail", "phone"}}
+		told := make(waits)
+		d.phone.fail = func(alert.Message) error { close(told); return nil }
+		d.o.Channels[1].Channel = told
+		d.restart()
+		d.dies(storetest.Job("digest"), "2026-03-01", declined)
+		d.tick() // ends only because the phone is told while the mail waits for it
+		d.expect(d.phone, "al_1/phone/1 first")
 	}},
 	{"real channels", func(d *desk) {
 		dir := d.TempDir()
