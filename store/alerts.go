@@ -21,7 +21,8 @@ const selectOpenAlertRows = alertColumns + `WHERE a.closed_us = 0 ORDER BY a.pri
 
 const selectAllAlertRows = alertColumns + `ORDER BY a.at_us DESC, a.id DESC LIMIT $1`
 
-const selectAlertByNumber = alertColumns + `WHERE a.number = $1`
+// That a number is above 0 is said again so that SQLite sees that the partial index serves.
+const selectAlertByNumber = alertColumns + `WHERE a.number = $1 AND a.number > 0`
 
 const selectReached = `SELECT DISTINCT alert, channel FROM daybook_sends
 WHERE alert /*in $1*/ AND purpose <> 'recovered' AND (state = 'sent' OR state = 'due' AND lease_us > 0) ORDER BY channel`
@@ -287,11 +288,11 @@ func (s *Store) AlertSends(ctx context.Context, number int64) ([]notice.Send, er
 	return list, err
 }
 
-const ackAlert = `UPDATE daybook_alerts SET acked_us = $2, acked_by = $3, ack_note = $4 WHERE number = $1 AND acked_us = 0 AND closed_us = 0`
+const ackAlert = `UPDATE daybook_alerts SET acked_us = $2, acked_by = $3, ack_note = $4 WHERE number = $1 AND number > 0 AND acked_us = 0 AND closed_us = 0`
 
 // An acknowledged alert stays open until what it is about ends, so that it is not raised again. What has no end of its own
 // ends here: an effect that was done twice, a node that was overtaken, a window that will not run.
-const endAcked = `UPDATE daybook_alerts SET closed_us = acked_us, finished = 1 WHERE number = $1 AND (kind IN ('done_twice', 'overtaken')
+const endAcked = `UPDATE daybook_alerts SET closed_us = acked_us, finished = 1 WHERE number = $1 AND number > 0 AND (kind IN ('done_twice', 'overtaken')
   OR kind = 'job_late' AND EXISTS (SELECT 1 FROM daybook_runs r WHERE r.key = daybook_alerts.key AND r.state <> ''))`
 
 // AckAlert acknowledges an alert: it is not repeated any more. The change is false when it was acknowledged before, or is

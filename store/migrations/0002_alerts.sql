@@ -16,6 +16,7 @@ ALTER TABLE daybook_alerts ADD COLUMN finished BIGINT NOT NULL DEFAULT 0; -- not
 UPDATE daybook_alerts SET finished = 1 WHERE closed_us > 0;
 
 CREATE UNIQUE INDEX daybook_alerts_number ON daybook_alerts (number) WHERE number > 0;
+CREATE INDEX daybook_alerts_unnumbered ON daybook_alerts (at_us, id) WHERE number = 0;
 CREATE INDEX daybook_alerts_unfinished ON daybook_alerts (priority, at_us) WHERE finished = 0;
 
 CREATE TABLE daybook_sends (
