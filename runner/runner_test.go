@@ -23,16 +23,19 @@ func TestFor(t *testing.T) {
 		{daybook.Job{Name: "backup", Command: daybook.Command{Argv: []string{"true"}}}, "exec"},
 		{daybook.Job{Name: "renew", Command: daybook.Command{Shell: "true"}}, "exec"},
 		{daybook.Job{Name: "renew"}, "go"},
+		{daybook.Job{Name: "renew", HTTP: &daybook.HTTPCall{URL: "http://127.0.0.1/"}}, "http"},
 		{daybook.Job{Name: "empty"}, ""},
 		{daybook.Job{Name: "nobody"}, ""},
 	} {
-		r, err := For(&c.job, Options{Funcs: funcs})
+		r, err := For(&c.job, Options{Funcs: funcs, HTTP: *atNoon()})
 		got := ""
 		switch r.(type) {
 		case *Exec:
 			got = "exec"
 		case *GoFunc:
 			got = "go"
+		case *HTTP:
+			got = "http"
 		}
 		if got != c.want || (err != nil) != (c.want == "") || err != nil && !errors.Is(err, daybook.ErrInvalid) {
 			t.Errorf("%s: got %q, %v", c.job.Name, got, err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
 	"strings"
 	"syscall"
 
@@ -97,7 +96,7 @@ func notConnected(ctx context.Context, addr string, err error) *Failure {
 		f.Phase, f.Err = Ended, context.Cause(ctx)
 	case isName:
 		f.Phase = NameNotFound
-	case ctx.Err() != nil, errors.Is(err, syscall.ETIMEDOUT), errors.Is(err, os.ErrDeadlineExceeded):
+	case ctx.Err() != nil, isTimeout(err):
 		f.Phase = DialTimeout
 	case errors.Is(err, syscall.ECONNREFUSED):
 		f.Phase = Refused
@@ -135,7 +134,7 @@ func failure(ctx context.Context, host string, sent bool, err error) *Failure {
 		f.Phase = Unreachable
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNABORTED):
 		f.Phase = Reset
-	case errors.Is(err, syscall.ETIMEDOUT), errors.Is(err, os.ErrDeadlineExceeded):
+	case isTimeout(err):
 		f.Phase = TimedOut
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.Is(err, errTwice), serverClosed(err):
 		f.Phase = CutOff
@@ -143,6 +142,12 @@ func failure(ctx context.Context, host string, sent bool, err error) *Failure {
 		f.Phase = Garbled
 	}
 	return f
+}
+
+// isTimeout reports whether the system, or the dialer a moment before the context, gave up.
+func isTimeout(err error) bool {
+	e, ok := errors.AsType[net.Error](err)
+	return ok && e.Timeout()
 }
 
 // serverClosed recognises what net/http does not export: the far side closed a kept connection.

@@ -15,7 +15,7 @@ import (
 
 // soon is a deadline that a test waits out; patient bounds what should not be waited for.
 const (
-	soon    = 60 * time.Millisecond
+	soon    = 250 * time.Millisecond
 	patient = 10 * time.Second
 )
 
