@@ -126,7 +126,7 @@ func windowed(t *testing.T, w *windows, job string, want []string) {
 // H29: the wall clock is eight hours ahead for a while, the boot clock is steady. Windows of repeatable work are decided
 // once, and not again when the clock passes them. What may be done once is held, with one alert, and then each window is
 // done at its own hour.
-func TestClockLeapsAhead(t *testing.T) {
+func TestH29ClockLeapsAhead(t *testing.T) {
 	t.Parallel()
 	db := storetest.SQLite(t) // on PostgreSQL the database's clock corrects that of a machine: see below
 	h := &hands{}
@@ -179,7 +179,7 @@ func TestClockLeapIsConfirmed(t *testing.T) {
 }
 
 // H28: a suspended machine. Both clocks have gone on: what became due is decided, and nothing is held.
-func TestSuspend(t *testing.T) {
+func TestH28SuspendHoldsNothing(t *testing.T) {
 	t.Parallel()
 	h := &hands{}
 	h.set(time.Date(2026, 3, 2, 10, 30, 0, 0, time.UTC))

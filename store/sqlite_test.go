@@ -296,7 +296,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 }
 
 // H46: the write-ahead log grows while a reader is open, and falls when it has ended.
-func TestTheLogFallsWhenAReaderHasEnded(t *testing.T) {
+func TestH46TheLogFallsWhenAReaderHasEnded(t *testing.T) {
 	rows := 50_000
 	if testing.Short() {
 		rows = 5_000

@@ -225,7 +225,7 @@ func TestKilledBeforeTheCharge(t *testing.T) {
 }
 
 // H41: a healthy long run is renewed and never given to another, though a second process looks on.
-func TestLongRunIsRenewed(t *testing.T) {
+func TestH41LongRunIsRenewed(t *testing.T) {
 	length := 20 * time.Second
 	if testing.Short() {
 		length = 3 * lease
