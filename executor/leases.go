@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -16,12 +17,10 @@ func (x *Executor) Every() time.Duration { return x.o.Lease / renewals }
 // Tick implements daybook.Service.
 func (l Leases) Tick(ctx context.Context, now time.Time) (more bool, err error) {
 	x := l.Executor
-	if err := x.survivors(ctx, now); err != nil {
-		return false, err
-	}
+	waited := x.survivors(ctx, now) // whatever is wrong with one of them, leases are renewed
 	held := x.held(now)
 	if len(held) == 0 {
-		return false, nil
+		return false, waited
 	}
 	runs := make([]*daybook.Run, len(held))
 	for i, f := range held {
@@ -30,7 +29,7 @@ func (l Leases) Tick(ctx context.Context, now time.Time) (more bool, err error) 
 	notices, err := x.store.Renew(ctx, runs, now.Add(x.o.Lease), now)
 	if err != nil {
 		x.lapse(held, now)
-		return false, err
+		return false, errors.Join(waited, err)
 	}
 	told := make(map[daybook.Key]daybook.Notice, len(notices))
 	for _, n := range notices {
@@ -41,6 +40,7 @@ func (l Leases) Tick(ctx context.Context, now time.Time) (more bool, err error) 
 		switch {
 		case !ok, f.question && !n.Lost: // a person's wish to end it is not for a question
 			x.renewed(f, now)
+		case n.Lost && x.hasEnded(f): // its end was written meanwhile
 		case n.Lost:
 			x.o.Log.Warn("lease lost", "job", f.run.Job, "key", f.run.Key, "attempt", f.run.Attempts)
 			f.cancel(daybook.ErrLeaseLost)
@@ -52,7 +52,14 @@ func (l Leases) Tick(ctx context.Context, now time.Time) (more bool, err error) 
 			f.cancel(daybook.ErrCancelled)
 		}
 	}
-	return false, nil
+	return false, waited
+}
+
+// hasEnded reports whether a flight has come to its end, written or not.
+func (x *Executor) hasEnded(f *flight) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return !f.ended.IsZero()
 }
 
 func (x *Executor) renewed(f *flight, now time.Time) {
@@ -89,7 +96,7 @@ func (x *Executor) lapse(held []*flight, now time.Time) {
 }
 
 // survivors looks at what is waited for: its report, when it left one, or that nobody reported.
-func (x *Executor) survivors(ctx context.Context, now time.Time) error {
+func (x *Executor) survivors(ctx context.Context, now time.Time) (err error) {
 	x.mu.Lock()
 	var waiting []*flight
 	for _, f := range x.flights {
@@ -100,36 +107,37 @@ func (x *Executor) survivors(ctx context.Context, now time.Time) error {
 	x.mu.Unlock()
 	for _, f := range waiting {
 		if alive, known := x.o.Survivor.Alive(f.adopted); known && alive {
-			if err := x.endOverdue(ctx, f, now); err != nil {
-				return err
-			}
+			err = errors.Join(err, x.endOverdue(ctx, f, now))
 			continue
 		}
-		p, err := x.policy(ctx, f.run)
-		if err != nil {
-			return err
+		p, unknown := x.policy(ctx, f.run)
+		if unknown != nil {
+			err = errors.Join(err, unknown)
+			continue
 		}
 		x.end(f, p, x.reportOf(f.adopted))
 		x.over(f)
 	}
-	return nil
+	return err
 }
 
-// endOverdue ends a survivor whose time is up.
+// endOverdue ends a survivor whose time is up, or that a person asked to end.
 func (x *Executor) endOverdue(ctx context.Context, f *flight, now time.Time) error {
 	if f.ending {
 		return nil
 	}
-	j, err := x.definition(ctx, f.run.Job)
-	if err != nil || j == nil || j.Timeout <= 0 {
-		return err
-	}
-	began := f.run.BegunAt
-	if began.IsZero() {
-		began = f.run.ClaimedAt
-	}
-	if now.Sub(began) < j.Timeout {
-		return nil
+	if f.run.CancelledBy == "" {
+		j, err := x.definition(ctx, f.run.Job)
+		if err != nil || j == nil || j.Timeout <= 0 {
+			return err
+		}
+		began := f.run.BegunAt
+		if began.IsZero() {
+			began = f.run.ClaimedAt
+		}
+		if now.Sub(began) < j.Timeout {
+			return nil
+		}
 	}
 	f.ending = true
 	go func() {
