@@ -284,11 +284,15 @@ func (e *Engine) Start(ctx context.Context, ready func()) error {
 
 // planning are the loops that end at once when a stop is asked for.
 func (e *Engine) planning() []loop.Item {
-	return []loop.Item{
+	items := []loop.Item{
 		{Name: "scheduler", Service: planner{e.clock, e.schedule}, Every: time.Second},
 		{Name: "pruner", Service: pruner.New(e.store, pruner.Options{Retention: e.o.Retention}), Every: time.Minute},
 		{Name: "checkpoint", Service: service(e.checkpoint), Every: time.Minute},
 	}
+	if e.o.Dir != "" {
+		items = append(items, loop.Item{Name: "sweep", Service: &sweep{dir: e.o.Dir, exec: &e.o.Exec, log: e.o.Log}, Every: sweepEvery})
+	}
+	return items
 }
 
 // planner plans by a clock that was looked at first: a leap is noticed before it makes a window.

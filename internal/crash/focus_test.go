@@ -181,7 +181,7 @@ func TestKilledBetweenChargeAndReport(t *testing.T) {
 		if tally.Charges != len(jobs) || tally.Twice != 0 || tally.Requests != len(jobs)+2 {
 			w.t.Errorf("%d requests, %d charges, twice %d", tally.Requests, tally.Charges, tally.Twice)
 		}
-		w.noDirectories(func(string) bool { return true })
+		w.noDirectories()
 	})
 }
 
@@ -354,13 +354,12 @@ func TestSurvivors(t *testing.T) {
 		if len(begins) != 2 || len(ends) != 2 || begins[1].At.Before(ends[0].At) {
 			w.t.Errorf("again: %d begins, %d ends, the second begin at %v", len(begins), len(ends), begins)
 		}
-		w.noDirectories(func(string) bool { return true })
+		w.noDirectories()
 	})
 }
 
-// noDirectories looks whether attempts that are over left anything behind on this host. over tells which ones are, by the
-// beginning of the name of their directory.
-func (w *world) noDirectories(over func(name string) bool) {
+// noDirectories looks whether attempts left anything behind on this host, once all are over.
+func (w *world) noDirectories() {
 	w.t.Helper()
 	dir := w.attemptDir()
 	list := func() (left []string) {
@@ -369,9 +368,7 @@ func (w *world) noDirectories(over func(name string) bool) {
 			w.t.Fatal(err)
 		}
 		for _, e := range entries {
-			if over(e.Name()) {
-				left = append(left, e.Name())
-			}
+			left = append(left, e.Name())
 		}
 		return left
 	}
