@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -20,6 +21,7 @@ const (
 	plansPerTick   = 500  // jobs planned in one transaction
 	windowsPerPlan = 5000 // windows of one job decided in one transaction; what is left comes next
 	scanEvery      = 24 * time.Hour
+	scanPause      = time.Minute // before a scan that could not be finished is tried again
 	faultPause     = time.Minute // between tries of a schedule that cannot be worked out
 )
 
@@ -71,6 +73,7 @@ type entry struct {
 	revision  int64
 	cursor    time.Time
 	since     time.Time // first seen
+	counts    time.Time // from when the definition counts
 	next      time.Time // when it must be looked at again; zero: never
 	scan      time.Time // when its look-back is compared next
 	fault     string
@@ -141,7 +144,7 @@ func (s *Scheduler) endRevision(ctx context.Context, st daybook.JobState, after 
 		s.o.Log.Warn("the definition before cannot be worked out: what it owed is not decided", "job", st.Name, "err", err)
 		return nil
 	}
-	e := &entry{Job: before, revision: st.Revision, cursor: st.Cursor, since: st.FirstSeen, index: -1}
+	e := &entry{Job: before, revision: st.Revision, cursor: st.Cursor, since: st.FirstSeen, counts: st.Since, index: -1}
 	for e.cursor.Before(now) {
 		at := e.cursor
 		if _, err := s.plan(ctx, []*entry{e}, now); err != nil || !e.cursor.After(at) {
@@ -162,7 +165,7 @@ func (s *Scheduler) endRevision(ctx context.Context, st daybook.JobState, after 
 
 // enter takes a job in, at the ledger's cursor.
 func (s *Scheduler) enter(ctx context.Context, j Job, st daybook.JobState, now time.Time) {
-	e := &entry{Job: j, revision: st.Revision, cursor: st.Cursor, since: st.FirstSeen, fault: st.Fault, scan: now, index: -1}
+	e := &entry{Job: j, revision: st.Revision, cursor: st.Cursor, since: st.FirstSeen, counts: st.Since, fault: st.Fault, scan: now, index: -1}
 	s.jobs[j.Name] = e
 	if j.Job.Schedule == "" {
 		return
@@ -347,7 +350,7 @@ func (s *Scheduler) overtaken(ctx context.Context, e *entry, p daybook.Planned, 
 // prepare asks the calendar for the windows in (cursor, now], at most windowsPerPlan of them.
 func (s *Scheduler) prepare(e *entry, now time.Time) *daybook.Plan {
 	p := &daybook.Plan{Job: e.Job.Job, Revision: e.revision, Source: daybook.SourceSchedule, From: e.cursor, To: later(now, e.cursor), TZData: s.o.TZData}
-	for d := range e.Schedule.Due(e.cursor, now) {
+	for d := range e.Schedule.Due(s.owes(e, now), now) {
 		if len(p.Windows) == windowsPerPlan {
 			// What comes is left for the next plan; the cursor stops behind the fires that are in this one.
 			p.To = d.Fires[0].At.Add(-time.Microsecond)
@@ -362,6 +365,16 @@ func (s *Scheduler) prepare(e *entry, now time.Time) *daybook.Plan {
 		p.Next, p.NextFire = f.At, f.Nominal
 	}
 	return p
+}
+
+// owes is from when on a plan decides: from the cursor, and not before the definition counts. What the one before it owed
+// and could not decide is found by the scan, which asks each definition for its own time.
+func (s *Scheduler) owes(e *entry, now time.Time) time.Time {
+	if e.counts.After(e.cursor) && !e.counts.After(now) { // a definition from the future was taken by a clock that was wrong
+		s.scanAt(e, now)
+		return e.counts
+	}
+	return e.cursor
 }
 
 // until drops windows whose first fire lies behind the cursor's stop.
@@ -394,20 +407,42 @@ func (s *Scheduler) scanOne(ctx context.Context, now time.Time) (more bool, err 
 		return false, nil
 	}
 	e := s.scans[0]
-	s.scans = s.scans[1:]
 	if e.overtaken {
+		s.scans = s.scans[1:]
 		return true, nil
 	}
-	e.scan = now.Add(scanEvery)
-	s.scans = append(s.scans, e) // the last one to be scanned is the last one to be scanned again
-	return true, s.scan(ctx, e, now)
+	decided, err := s.scan(ctx, e, now)
+	if decided && err == nil {
+		s.scanAt(e, now.Add(scanEvery))
+	} else {
+		s.scanAt(e, now.Add(scanPause))
+	}
+	return true, err
 }
 
-func (s *Scheduler) scan(ctx context.Context, e *entry, now time.Time) error {
+// scanAt says when the look-back of a job is compared next.
+func (s *Scheduler) scanAt(e *entry, at time.Time) {
+	had := len(s.scans)
+	s.scans = slices.DeleteFunc(s.scans, func(o *entry) bool { return o == e })
+	if len(s.scans) == had { // not loaded: its definition ends now
+		return
+	}
+	e.scan = at
+	i, _ := slices.BinarySearchFunc(s.scans, at, func(o *entry, at time.Time) int {
+		if o.scan.After(at) {
+			return 1
+		}
+		return -1
+	})
+	s.scans = slices.Insert(s.scans, i, e)
+}
+
+// scan reports whether every hole that it found is decided.
+func (s *Scheduler) scan(ctx context.Context, e *entry, now time.Time) (decided bool, err error) {
 	from := later(e.since, now.Add(-e.CatchupWindow))
 	definitions, err := s.store.Definitions(ctx, e.Name, from)
 	if err != nil {
-		return err
+		return false, err
 	}
 	var holes []daybook.PlannedWindow
 	for i, d := range definitions {
@@ -416,6 +451,9 @@ func (s *Scheduler) scan(ctx context.Context, e *entry, now time.Time) error {
 			until = definitions[i+1].Since
 		}
 		found, err := s.holes(ctx, e, d, later(from, d.Since), until, now)
+		if daybook.CodeOf(err) == daybook.CodeUnavailable {
+			return false, err
+		}
 		if err != nil {
 			s.o.Log.Warn("scan", "job", e.Name, "revision", d.Revision, "err", err)
 			continue
@@ -423,24 +461,38 @@ func (s *Scheduler) scan(ctx context.Context, e *entry, now time.Time) error {
 		holes = append(holes, found...)
 	}
 	if len(holes) > 0 {
-		s.o.Log.Warn("windows without a row are decided now", "job", e.Name, "windows", len(holes), "first", holes[0].Window.Label)
-		p := &daybook.Plan{Job: e.Job.Job, Revision: e.revision, Source: daybook.SourceCatchup, From: e.cursor, To: e.cursor, Windows: holes, TZData: s.o.TZData}
-		if f, ok, err := s.nextFire(e); err == nil && ok {
-			p.Next, p.NextFire = f.At, f.Nominal
-		}
-		done, err := s.store.Plan(ctx, []*daybook.Plan{p}, now)
-		if err != nil {
-			return err
-		}
-		if err := s.store.Note(ctx, daybook.Activity{At: now, Actor: "daybook", Action: "scan", Job: e.Name,
-			Note: fmt.Sprintf("%d windows had no row, the first %s", len(holes), holes[0].Window.Label)}); err != nil {
-			return err
-		}
-		if done[0].Started > 0 {
-			s.o.Woke()
+		if decided, err = s.decide(ctx, e, holes, now); err != nil || !decided {
+			return false, err
 		}
 	}
-	return s.store.Scanned(ctx, e.Name, now)
+	return true, s.store.Scanned(ctx, e.Name, now)
+}
+
+// decide decides holes, which all lie behind the cursor. False: another scheduler was first, or nothing of their kind
+// starts now.
+func (s *Scheduler) decide(ctx context.Context, e *entry, holes []daybook.PlannedWindow, now time.Time) (bool, error) {
+	s.o.Log.Warn("windows without a row are decided now", "job", e.Name, "windows", len(holes), "first", holes[0].Window.Label)
+	p := &daybook.Plan{Job: e.Job.Job, Revision: e.revision, Source: daybook.SourceCatchup, From: e.cursor, To: e.cursor, Windows: holes, TZData: s.o.TZData}
+	if f, ok, err := s.nextFire(e); err == nil && ok {
+		p.Next, p.NextFire = f.At, f.Nominal
+	}
+	done, err := s.store.Plan(ctx, []*daybook.Plan{p}, now)
+	switch {
+	case err != nil || done[0].Held != "":
+		return false, err
+	case done[0].Stale && done[0].Revision != e.revision:
+		s.overtaken(ctx, e, done[0], now)
+		return false, nil
+	case done[0].Stale:
+		e.cursor = done[0].Cursor
+		s.requeue(ctx, e, now)
+		return false, nil
+	}
+	if done[0].Started > 0 {
+		s.o.Woke()
+	}
+	return true, s.store.Note(ctx, daybook.Activity{At: now, Actor: "daybook", Action: "scan", Job: e.Name,
+		Note: fmt.Sprintf("%d windows had no row, the first %s", len(holes), holes[0].Window.Label)})
 }
 
 // holes returns the windows that a revision owed in (from, until] and that have no row.

@@ -574,6 +574,70 @@ func TestTheOldDefinitionDecidesWhatFellUnderIt(t *testing.T) {
 	})
 }
 
+// What an earlier definition owed and could not decide is decided by it later, and the new one begins where it counts.
+func TestAChangeWhileNothingStartsFiresNoPast(t *testing.T) {
+	storetest.Each(t, func(ctx context.Context, t *testing.T, s *store.Store) {
+		once := func(j *daybook.Job) { j.Effects, j.Window, j.CatchupGap = daybook.Once, daybook.PerFire, -1 }
+		b := newBench(ctx, t, s, "2026-03-01T10:00:00Z")
+		b.load(job("once", "hourly", once))
+		if _, err := s.Hold(ctx, daybook.Hold{Name: daybook.HoldClock, Since: b.now, Detail: "leapt 8h"}); err != nil {
+			t.Fatal(err)
+		}
+		b.restart()
+		b.now = instant("2026-03-01T12:30:00Z")
+		b.load(job("once", "daily 11:15", once))
+		b.to("2026-03-01T12:31:00Z")
+		b.want("held", b.rows("once"))
+		if _, err := s.EndHold(ctx, daybook.HoldClock, daybook.Activity{At: b.now}); err != nil {
+			t.Fatal(err)
+		}
+		b.to("2026-03-01T12:32:00Z")
+		b.to("2026-03-01T12:32:01Z") // what the scan found
+		b.to("2026-03-02T11:15:00Z")
+		b.want("rows", b.rows("once"), "2026-03-01T11:00Z scheduled (missed)", "2026-03-01T12:00Z scheduled (missed)", "2026-03-02T11:15 scheduled")
+	})
+}
+
+// failing is a ledger whose look-ups for the scan fail so often.
+type failing struct {
+	*store.Store
+	left int
+}
+
+func (f *failing) Unaccounted(ctx context.Context, job string, windows []daybook.PlannedWindow) ([]daybook.PlannedWindow, error) {
+	if f.left--; f.left >= 0 {
+		return nil, &daybook.Error{Code: daybook.CodeUnavailable, Message: "cut off"}
+	}
+	return f.Store.Unaccounted(ctx, job, windows)
+}
+
+func TestAScanThatFailedIsTriedAgainSoon(t *testing.T) {
+	storetest.Each(t, func(ctx context.Context, t *testing.T, s *store.Store) {
+		b := newBench(ctx, t, s, "2026-03-01T00:00:00Z")
+		j := job("daily", "daily 02:00", func(j *daybook.Job) { j.Effects = daybook.Once; j.Window = daybook.Day })
+		b.load(j)
+		if done, err := s.Plan(ctx, []*daybook.Plan{{Job: complete(t, j), Revision: 1, From: b.now, To: instant("2026-03-02T00:00:00Z")}}, b.now); err != nil || done[0].Stale {
+			t.Fatalf("%+v %v", done, err)
+		}
+		if _, err := s.Hold(ctx, daybook.Hold{Name: daybook.HoldClock, Since: b.now, Detail: "leapt 8h"}); err != nil {
+			t.Fatal(err)
+		}
+		b.Scheduler = scheduler.New(&failing{Store: s, left: 1}, scheduler.Options{Compile: compile, TZData: "test", Log: slog.New(slog.NewTextHandler(&b.log, nil))})
+		b.now = instant("2026-03-02T00:00:00Z")
+		b.load(j)
+		if _, err := b.Tick(ctx, b.now); daybook.CodeOf(err) != daybook.CodeUnavailable {
+			t.Errorf("the scan says %v", err)
+		}
+		b.to("2026-03-02T00:01:00Z")
+		b.want("held", b.rows("daily"))
+		if _, err := s.EndHold(ctx, daybook.HoldClock, daybook.Activity{At: b.now}); err != nil {
+			t.Fatal(err)
+		}
+		b.to("2026-03-02T00:02:00Z")
+		b.want("found", b.rows("daily"), "2026-03-01 scheduled (missed)")
+	})
+}
+
 func TestAnOvertakenProcessPlansNoMore(t *testing.T) {
 	storetest.Each(t, func(ctx context.Context, t *testing.T, s *store.Store) {
 		old, fresh := newBench(ctx, t, s, "2026-03-01T00:00:00Z"), newBench(ctx, t, s, "2026-03-01T00:00:00Z")
