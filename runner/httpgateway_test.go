@@ -308,9 +308,9 @@ func chargeOnce(t *testing.T, policy func(*daybook.Job), faults ...gateway.Fault
 			s.tell(t, "/cards", map[string]any{"customer": r.run.Subject, "ok": false})
 		case gateway.Slow, gateway.Late:
 			if i < 2 {
-				r.slow = 50 * time.Millisecond
+				r.slow = 30 * time.Millisecond
 			}
-			s.tell(t, "/faults", gateway.Fault{Kind: kind, Times: 1, Delay: gateway.Duration(120 * time.Millisecond)})
+			s.tell(t, "/faults", gateway.Fault{Kind: kind, Times: 1, Delay: gateway.Duration(70 * time.Millisecond)})
 		default:
 			s.tell(t, "/faults", gateway.Fault{Kind: kind, Times: 1})
 		}
