@@ -88,7 +88,7 @@ func Open(ctx context.Context, db DB, o Options) (*Engine, error) {
 		StartedAt: o.Now(), BootID: bootID()}
 	e.clock = newClock(s, e.node, o.Now, o.Boot, o.Log)
 	e.exec = executor.New(s, executor.Options{Node: e.node.ID, Home: home(o.Role), Slots: o.Slots, Lease: o.Lease, Dir: o.Dir, Survivor: &o.Exec, NewID: newID,
-		Clock: e.clock.Now, Work: e.workOf, Log: o.Log})
+		Clock: e.clock.Now, Work: e.workOf, MayClaim: e.clock.usable, Log: o.Log})
 	e.schedule = scheduler.New(s, scheduler.Options{Compile: e.compile, TZData: e.node.TZData, Log: o.Log, Woke: e.exec.Wake})
 	e.control = control.New(s, control.Options{Clock: e.clock.Now, Days: e.days, Defined: e.defined, Wake: e.exec.Wake})
 	return e, nil
@@ -312,7 +312,7 @@ func (p planner) Tick(ctx context.Context, now time.Time) (bool, error) {
 // working are the loops that go on until every end is written.
 func (e *Engine) working() []loop.Item {
 	return []loop.Item{
-		{Name: "claims", Service: e.claims(), Every: time.Second, Wake: e.exec.Woken()},
+		{Name: "claims", Service: executor.Claims{Executor: e.exec}, Every: time.Second, Wake: e.exec.Woken()},
 		{Name: "leases", Service: executor.Leases{Executor: e.exec}, Every: e.exec.Every()},
 		{Name: "rescue", Service: &executor.Rescue{Executor: e.exec}, Every: e.exec.Every()},
 		{Name: "beat", Service: service(func(ctx context.Context, now time.Time) (bool, error) { return false, e.beat(ctx, now) }), Every: beatEvery},
@@ -327,17 +327,6 @@ type service func(ctx context.Context, now time.Time) (bool, error)
 
 // Tick implements daybook.Service.
 func (s service) Tick(ctx context.Context, now time.Time) (bool, error) { return s(ctx, now) }
-
-// claims is the claiming service, held back while the clock of this node is too far from the database's.
-func (e *Engine) claims() daybook.Service {
-	claims := executor.Claims{Executor: e.exec}
-	return service(func(ctx context.Context, now time.Time) (bool, error) {
-		if err := e.clock.usable(); err != nil {
-			return false, err
-		}
-		return claims.Tick(ctx, now)
-	})
-}
 
 func (e *Engine) beat(ctx context.Context, now time.Time) error {
 	n := e.node

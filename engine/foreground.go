@@ -56,6 +56,7 @@ func (e *Engine) Foreground(ctx context.Context, k daybook.Key, retry bool) (*da
 	if err := e.beat(ctx, e.clock.Now()); err != nil {
 		return nil, err
 	}
+	e.exec.Attend(k)
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { loop.Run(working, e.attending(), loop.Options{Now: e.clock.Now, Log: e.o.Log}) })

@@ -45,7 +45,9 @@ type Options struct {
 	NewID func() string
 	Clock func() time.Time
 	Work  func(job string) (Work, bool)
-	Log   *slog.Logger
+	// MayClaim says why nothing is to be claimed here now; ends are written all the same. Nil: nothing stands in the way.
+	MayClaim func() error
+	Log      *slog.Logger
 }
 
 // Executor does the work of one process.
@@ -58,6 +60,8 @@ type Executor struct {
 	flights  map[daybook.Key]*flight
 	reports  []*flight // ended, not yet written
 	stopping bool
+	attended daybook.Key   // see Attend
+	bar      bool          // something stands in the way of claiming
 	full     bool          // the last claim filled its slots: there is likely more
 	landed   chan struct{} // closed and renewed whenever a flight is over
 }
@@ -110,8 +114,28 @@ func (c Claims) Tick(ctx context.Context, now time.Time) (more bool, err error) 
 	if err != nil {
 		return false, err
 	}
+	if x.barred() {
+		return wrote, nil // no error, which would put off the next ends
+	}
 	claimed, err := x.claimLanes(ctx, now)
 	return wrote || claimed > 0, err
+}
+
+// barred reports whether something stands in the way of claiming, and tells when that begins and ends.
+func (x *Executor) barred() bool {
+	if x.o.MayClaim == nil {
+		return false
+	}
+	err := x.o.MayClaim()
+	if bar := err != nil; bar != x.bar {
+		x.bar = bar
+		if bar {
+			x.o.Log.Error("nothing is claimed here", "err", err, "hint", daybook.HintOf(err))
+		} else {
+			x.o.Log.Warn("claiming again")
+		}
+	}
+	return x.bar
 }
 
 // claimLanes claims lane by lane, where there are free slots and something is due.
@@ -167,6 +191,13 @@ func (x *Executor) free(lane daybook.Lane) int {
 		}
 	}
 	return max(free, 0)
+}
+
+// Attend says that this process claims a key whenever it can be claimed, as a foreground run does.
+func (x *Executor) Attend(k daybook.Key) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.attended = k
 }
 
 // ClaimKey claims one run, if it can be claimed now, and starts it.
@@ -376,7 +407,7 @@ func (x *Executor) definition(ctx context.Context, job string) (*daybook.Job, er
 	return j, ignoreNotFound(err)
 }
 
-// policy is what the job's definition says about ends. Where nobody here can ask or repeat, as for jobs that only
+// policy is what the job's definition says about ends. Where nobody goes on by himself, as with jobs that only
 // `daybook once` runs, what is open goes to a person.
 func (x *Executor) policy(ctx context.Context, r *daybook.Run) (daybook.Policy, error) {
 	j, err := x.definition(ctx, r.Job)
@@ -384,8 +415,15 @@ func (x *Executor) policy(ctx context.Context, r *daybook.Run) (daybook.Policy, 
 		return daybook.Policy{}, err
 	}
 	p := j.Policy()
-	if _, here := x.o.Work(r.Job); !here && r.Home != x.o.Home {
+	if !x.goesOn(r) {
 		p.Asks, p.Remembers = false, 0
 	}
 	return p, nil
+}
+
+// goesOn reports whether a run is claimed again when it is due: by any serve, or because this process attends to its key.
+func (x *Executor) goesOn(r *daybook.Run) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return r.Home != daybook.HomeOnce || r.Key == x.attended
 }

@@ -29,6 +29,7 @@ type room struct {
 	t     *testing.T
 	s     *store.Store
 	job   *daybook.Job
+	home  string        // of the runs that are triggered
 	leave chan struct{} // closed: a run that stays comes back
 
 	mu       sync.Mutex
@@ -144,7 +145,7 @@ func (r *room) trigger(date string) daybook.Key {
 		r.t.Fatal(err)
 	}
 	run := daybook.NewRun(r.job, 1, daybook.Window{Label: date, Date: date, Start: start, End: start.AddDate(0, 0, 1)}, 1, "", r.clock())
-	run.Due, run.NotBefore = r.clock(), r.clock()
+	run.Due, run.NotBefore, run.Home = r.clock(), r.clock(), r.home
 	if _, _, err := r.s.Trigger(r.t.Context(), daybook.Ask{Key: run.Key, Source: daybook.SourceManual, Actor: "ops", Effects: r.job.Effects}, run, r.clock()); err != nil {
 		r.t.Fatal(err)
 	}
@@ -182,6 +183,12 @@ func (r *room) settles() {
 func (r *room) starts(n int) {
 	r.t.Helper()
 	r.claims()
+	r.works(n)
+}
+
+// works waits until n runs are at work.
+func (r *room) works(n int) {
+	r.t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
@@ -588,4 +595,126 @@ func TestNoDefinition(t *testing.T) {
 		r.settles()
 		r.is(k, daybook.Done, "")
 	})
+}
+
+// Where nothing may be claimed, what has ended is written all the same.
+func TestEndsAreWrittenWhereNothingIsClaimed(t *testing.T) {
+	storetest.Each(t, func(_ context.Context, t *testing.T, s *store.Store) {
+		r := newRoom(t, s, nil, nil, "")
+		var bar error
+		r.Executor = executor.New(s, executor.Options{Node: "n", Slots: map[daybook.Lane]int{daybook.LaneLive: 4}, NewID: storetest.NewID, Clock: r.clock,
+			Work: func(string) (executor.Work, bool) { return executor.Work{Job: r.job, Runner: r}, true }, MayClaim: func() error { return bar }})
+		r.stays = true
+		first, second := r.trigger("2026-03-01"), r.trigger("2026-03-02")
+		r.starts(1)
+		bar = errors.New("the clock of this machine is off")
+		close(r.leave)
+		r.settles()
+		r.is(first, daybook.Done, "")
+		r.is(second, daybook.Scheduled, "")
+		bar = nil
+		r.settles()
+		r.is(second, daybook.Done, "")
+	})
+}
+
+// mute is a ledger that does not answer a renewal.
+type mute struct {
+	*store.Store
+	r **room
+}
+
+func (m mute) Renew(ctx context.Context, _ []*daybook.Run, _, _ time.Time) ([]daybook.Notice, error) {
+	if _, ok := ctx.Deadline(); !ok {
+		return nil, errors.New("it would wait for ever")
+	}
+	(*m.r).passes(2 * lease / 3) // until the deadline
+	return nil, context.DeadlineExceeded
+}
+
+// A ledger that does not answer does not hide that the lease is over: the attempt is asked to end.
+func TestALedgerThatDoesNotAnswer(t *testing.T) {
+	storetest.Each(t, func(_ context.Context, t *testing.T, s *store.Store) {
+		var r *room
+		r = newRoom(t, s, nil, mute{s, &r}, "")
+		r.stays = true
+		k := r.trigger("2026-03-01")
+		r.starts(1)
+		if _, err := (executor.Leases{Executor: r.Executor}).Tick(t.Context(), r.passes(lease/3)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the renewal says %v", err)
+		}
+		r.settles()
+		if run := r.is(k, daybook.Dead, ""); run.Letter == nil || run.Letter.Kind != daybook.LetterUnknown {
+			t.Errorf("letter %+v", run.Letter)
+		}
+	})
+}
+
+// A pass that was too late takes nothing away from the attempt that lives.
+func TestRescueThatWasTooLateLeavesTheDirectory(t *testing.T) {
+	storetest.Each(t, func(_ context.Context, t *testing.T, s *store.Store) {
+		dir := t.TempDir()
+		worker := newRoom(t, s, nil, nil, dir)
+		worker.stays = true
+		k := worker.trigger("2026-03-01")
+		worker.starts(1)
+		left := worker.orders[0].Dir
+		if err := os.MkdirAll(left, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		o := old{s, func() { worker.tick(executor.Leases{Executor: worker.Executor}) }}
+		worker.passes(lease / 3)
+		pass := newRoom(t, s, nil, o, dir)
+		pass.passes(lease + time.Second)
+		pass.tick(&executor.Rescue{Executor: pass.Executor})
+		worker.is(k, daybook.Running, "")
+		if _, err := os.Stat(left); err != nil {
+			t.Error(err)
+		}
+		close(worker.leave)
+		worker.settles()
+		worker.is(k, daybook.Done, "")
+	})
+}
+
+// A line of a crontab rescues what any process left. What a serve goes on with is asked for, and nobody is alerted; what
+// only a line does that nobody runs now is told.
+func TestALineRescuesForOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		home   string
+		attend bool
+		state  daybook.State
+		reason daybook.Reason
+	}{
+		"of a serve":    {"", false, daybook.Retryable, daybook.ReasonSettling},
+		"its own":       {daybook.HomeOnce, true, daybook.Retryable, daybook.ReasonSettling},
+		"of other days": {daybook.HomeOnce, false, daybook.Dead, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			storetest.Each(t, func(_ context.Context, t *testing.T, s *store.Store) {
+				gone := newRoom(t, s, func(j *daybook.Job) { j.Probe = daybook.Command{Argv: []string{"x"}} }, nil, "")
+				gone.home = c.home
+				gone.stays = true
+				k := gone.trigger("2026-03-01")
+				ok, err := gone.ClaimKey(t.Context(), k, gone.clock())
+				if err != nil || !ok {
+					t.Fatal(ok, err)
+				}
+				gone.works(1)
+				line := executor.New(s, executor.Options{Node: "line", Home: daybook.HomeOnce, Lease: lease, NewID: storetest.NewID, Clock: gone.clock,
+					Work: func(string) (executor.Work, bool) { return executor.Work{}, false }})
+				if c.attend {
+					line.Attend(k)
+				}
+				gone.passes(lease + time.Second)
+				gone.tick(&executor.Rescue{Executor: line})
+				r := gone.is(k, c.state, c.reason)
+				alerts, err := s.Alerts(t.Context(), true, 0)
+				if err != nil || (len(alerts) > 0) != (r.State == daybook.Dead) {
+					t.Errorf("alerts %+v %v", alerts, err)
+				}
+				close(gone.leave)
+			})
+		})
+	}
 }

@@ -17,6 +17,9 @@ func (x *Executor) Every() time.Duration { return x.o.Lease / renewals }
 // Tick implements daybook.Service.
 func (l Leases) Tick(ctx context.Context, now time.Time) (more bool, err error) {
 	x := l.Executor
+	// A ledger that does not answer at all must not hide that the leases are over.
+	ctx, cancel := context.WithTimeout(ctx, x.o.Lease-x.Every())
+	defer cancel()
 	waited := x.survivors(ctx, now) // whatever is wrong with one of them, leases are renewed
 	held := x.held(now)
 	if len(held) == 0 {
@@ -28,7 +31,7 @@ func (l Leases) Tick(ctx context.Context, now time.Time) (more bool, err error) 
 	}
 	notices, err := x.store.Renew(ctx, runs, now.Add(x.o.Lease), now)
 	if err != nil {
-		x.lapse(held, now)
+		x.lapse(held, x.o.Clock())
 		return false, errors.Join(waited, err)
 	}
 	told := make(map[daybook.Key]daybook.Notice, len(notices))
@@ -116,6 +119,7 @@ func (x *Executor) survivors(ctx context.Context, now time.Time) (err error) {
 			continue
 		}
 		x.end(f, p, x.reportOf(f.adopted))
+		x.tellLeft(f.run, &f.next)
 		x.over(f)
 	}
 	return err

@@ -57,11 +57,14 @@ func (s *Rescue) Tick(ctx context.Context, now time.Time) (more bool, err error)
 		}
 	}
 	if len(moves) > 0 {
-		if _, err := s.store.Apply(ctx, moves); err != nil {
+		applied, err := s.store.Apply(ctx, moves)
+		if err != nil {
 			return false, err
 		}
-		for _, m := range moves {
-			s.clean(m.Key, m.Fence)
+		for i, m := range moves {
+			if !applied[i].Stale { // else it is alive, and needs what it keeps there
+				s.clean(m.Key, m.Fence)
+			}
 		}
 	}
 	if len(moves)+len(questions) > 0 {
@@ -123,11 +126,17 @@ func (s *Rescue) rescue(ctx context.Context, r *daybook.Run, now time.Time) (day
 	}
 	s.o.Log.Warn("nobody reported how it ended", "job", r.Job, "key", r.Key, "attempt", r.Attempts, "node", r.Node, "result", outcome.Result)
 	m := r.Next(outcome, p, now)
-	if r.Home != s.o.Home && m.To == daybook.Retryable {
-		m.Alerts = append(m.Alerts, daybook.NewAlert(daybook.AlertJobLate, r.Key, r.Job, r.Priority,
-			fmt.Sprintf("attempt %d was lost, and only daybook once runs this job: start its line again", r.Attempts), "", now))
-	}
+	s.tellLeft(r, &m)
 	return m, true, nil
+}
+
+// tellLeft alerts that a run is to be tried again, and that nobody does it by himself.
+func (x *Executor) tellLeft(r *daybook.Run, m *daybook.Transition) {
+	if x.goesOn(r) || m.To != daybook.Retryable {
+		return
+	}
+	m.Alerts = append(m.Alerts, daybook.NewAlert(daybook.AlertJobLate, r.Key, r.Job, r.Priority,
+		fmt.Sprintf("attempt %d was lost, and only daybook once runs this job: start its line again", r.Attempts), "", m.At))
 }
 
 // adopt takes a survivor over: its lease is renewed from here, under the fence and the claim it had.
