@@ -55,13 +55,3 @@ func number(t *testing.T, s string) int {
 	}
 	return n
 }
-
-// instant reads an instant of a table.
-func instant(t *testing.T, s string) time.Time {
-	t.Helper()
-	at, err := time.Parse("2006-01-02T15:04:05Z", s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return at
-}

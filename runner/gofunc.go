@@ -41,7 +41,7 @@ func (g *GoFunc) Run(ctx context.Context, o daybook.Order) daybook.Outcome {
 		return notBegun(context.Cause(ctx))
 	}
 	run := *o.Run // the function may keep it beyond its own end
-	ended, stack := guard(ctx, g.grace(), func() error { return g.Do(ctx, &run) })
+	stack, ended := guard(ctx, g.grace(), func() error { return g.Do(ctx, &run) })
 	out := outcomeOfFunc(ended)
 	if ctx.Err() != nil {
 		cause := context.Cause(ctx)
@@ -73,7 +73,7 @@ func (g *GoFunc) Probe(ctx context.Context, o daybook.Order, wireKey string) day
 		told daybook.Answer
 	}
 	replies := make(chan reply, 1) // not a variable: a function that was given up may still write
-	err, _ := guard(ctx, 0, func() error {
+	_, err := guard(ctx, 0, func() error {
 		data, told, err := g.Ask(ctx, wireKey)
 		if err == nil {
 			replies <- reply{data, told}
@@ -124,7 +124,7 @@ var errGivenUp = errors.New("did not return after being asked to end, and was gi
 
 // guard calls f in a goroutine of its own, so that a panic, runtime.Goexit or a function that hangs cost nobody else
 // anything. It waits for it until grace after ctx is cancelled.
-func guard(ctx context.Context, grace time.Duration, f func() error) (error, string) {
+func guard(ctx context.Context, grace time.Duration, f func() error) (stack string, err error) {
 	type end struct {
 		err   error
 		stack string
@@ -142,16 +142,16 @@ func guard(ctx context.Context, grace time.Duration, f func() error) (error, str
 	}()
 	select {
 	case e := <-ends:
-		return e.err, e.stack
+		return e.stack, e.err
 	case <-ctx.Done():
 	}
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
 	case e := <-ends:
-		return e.err, e.stack
+		return e.stack, e.err
 	case <-timer.C:
-		return errGivenUp, ""
+		return "", errGivenUp
 	}
 }
 

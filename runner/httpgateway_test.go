@@ -65,7 +65,7 @@ func (s *shop) moveTo(at time.Time) {
 // rest waits until nothing is under way at the gateway.
 func (s *shop) rest() {
 	s.busy.Lock()
-	s.busy.Unlock() //nolint:staticcheck // to have had it is all that is wanted
+	defer s.busy.Unlock() // to have had it is all that is wanted
 }
 
 func (s *shop) renew(w http.ResponseWriter, r *http.Request) {

@@ -146,7 +146,7 @@ func (p *place) unhold() {
 	_ = p.lock.Close()
 	p.lock = nil
 	syscall.ForkLock.RLock()
-	syscall.ForkLock.RUnlock() //nolint:staticcheck // an empty section: the waiting is all
+	defer syscall.ForkLock.RUnlock() // the waiting is all
 }
 
 // close lets go of the place. A directory given by the order stays, for whoever asks about the attempt later.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"math"
 	"strings"
-	"time"
 
 	"github.com/daybook-run/daybook"
 )
@@ -292,11 +291,4 @@ func countsJSON(counts map[string]int64) (string, error) {
 	}
 	b, err := json.Marshal(counts)
 	return string(b), err
-}
-
-func dueOf(r *daybook.Run) time.Time {
-	if r == nil || !r.State.Live() {
-		return time.Time{}
-	}
-	return r.Due
 }

@@ -361,7 +361,7 @@ func TestSeal(t *testing.T) {
 		t.Error("written after the end")
 	}
 	ex = &exchange{started: func() { started++ }}
-	if ex.sending("a") != nil || ex.sending("a") != nil {
+	if first, again := ex.sending("a"), ex.sending("a"); first != nil || again != nil {
 		t.Error("the first connection may go on writing")
 	}
 	if err := ex.sending("b"); err == nil || !ex.seal() || started != 1 {
