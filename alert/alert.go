@@ -89,8 +89,11 @@ type Settings struct {
 	Timeout time.Duration // of one send; 0: DefaultTimeout
 }
 
-// DefaultTimeout bounds one send.
-const DefaultTimeout = 20 * time.Second
+// DefaultTimeout bounds one send, MaxTimeout what a channel may ask for.
+const (
+	DefaultTimeout = 20 * time.Second
+	MaxTimeout     = time.Minute
+)
 
 // Named is a channel under the name by which routes know it.
 type Named struct {

@@ -15,7 +15,7 @@ import (
 const (
 	tellsPerTick = 20
 	sendsPerTick = 8 // made beside each other
-	maxTimeout   = time.Minute
+	maxTimeout   = MaxTimeout
 	// leaseFor is how long a claimed send is left to its maker. It is longer than any send may take, so that a send is
 	// made again only when its maker is gone.
 	leaseFor = maxTimeout + 30*time.Second

@@ -157,13 +157,14 @@ func wide(r rune) bool {
 
 var (
 	urlPassword = regexp.MustCompile(`(://[^\s:/@"']*:)([^\s"']*)(@)`)
-	namedSecret = regexp.MustCompile(`(?i)([a-z0-9_]*(?:passw(?:or)?d|passphrase|secret|token|api_?key|private_?key|credential)[a-z0-9_]*["']?\s*[:=]\s*)("[^"]*"?|'[^']*'?|[^\s,}&"']+)()`)
+	namedSecret = regexp.MustCompile(`(?i)([a-z0-9_-]*(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|private_?key|credential)[a-z0-9_-]*["']?\s*[:=]\s*)("[^"]*"?|'[^']*'?|[^\s,}&"']+)()`)
+	headerLine  = regexp.MustCompile(`(?i)((?:authorization|cookie)["']?\s*:\s*)("[^"]*"?|'[^']*'?|[^,}"']+)()`)
 )
 
 // maskLine replaces what looks like a secret in a line of the source by stars, one a character, so that a caret below
 // the line stays right. References stay.
 func maskLine(line string) string {
-	return maskWith(namedSecret, maskWith(urlPassword, line))
+	return maskWith(namedSecret, maskWith(headerLine, maskWith(urlPassword, line)))
 }
 
 func maskWith(re *regexp.Regexp, line string) string {

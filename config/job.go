@@ -32,7 +32,7 @@ func newDraft(what string) *draft {
 func (d *draft) clone(what string) *draft {
 	c := *d
 	c.what, c.at, c.bad = what, maps.Clone(d.at), maps.Clone(d.bad)
-	c.job.Env, c.inherited = maps.Clone(d.job.Env), d.at
+	c.job.Env, c.inherited = maps.Clone(d.job.Env), d.at // HTTP is replaced as a whole, never changed
 	return &c
 }
 
@@ -106,6 +106,7 @@ func jobTable() []name[draft] {
 		one("jitter", atLeast(0), func(j *daybook.Job, v time.Duration) { j.Jitter = v }),
 		one("run", (*reader).argv, func(j *daybook.Job, v []string) { j.Command.Argv = v }),
 		one("shell", (*reader).script, func(j *daybook.Job, v string) { j.Command.Shell = v }),
+		{"http", readHTTP},
 		{"env", readEnv},
 		one("dir", (*reader).word, func(j *daybook.Job, v string) { j.Dir = v }),
 		one("user", (*reader).word, func(j *daybook.Job, v string) { j.User = v }),
@@ -115,6 +116,7 @@ func jobTable() []name[draft] {
 		one("work", readWork, func(j *daybook.Job, v daybook.Work) { j.Work = v }),
 		oneOf("effects", func(j *daybook.Job, v daybook.Effects) { j.Effects = v }, daybook.Once, daybook.Repeatable),
 		one("probe", readCommand, func(j *daybook.Job, v daybook.Command) { j.Probe = v }),
+		one("probe_url", readCallURL, func(j *daybook.Job, v string) { j.ProbeURL = v }),
 		one("remembers", readRemembers, func(j *daybook.Job, v time.Duration) { j.Remembers = v }),
 		one("settles", atLeast(time.Second), func(j *daybook.Job, v time.Duration) { j.Settles = v }),
 		oneOf("missed", func(j *daybook.Job, v daybook.Missed) { j.Missed = v }, daybook.CatchUp, daybook.Coalesce, daybook.SkipMissed),
@@ -273,20 +275,30 @@ var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // readEnv adds to the environment of the defaults.
 func readEnv(r *reader, d *draft, _, v *node) {
 	d.at["env"] = v.pos
-	if v.kind != isMap {
-		r.wrong(v, d.what+": env", "a map", "write NAME: value lines below it, indented")
-		return
+	for name, value := range r.environment(v, d.what) {
+		if d.job.Env == nil {
+			d.job.Env = map[string]string{}
+		}
+		d.job.Env[name] = value
 	}
-	seen := map[string]bool{}
+}
+
+// environment reads the variables of a command.
+func (r *reader) environment(v *node, whose string) map[string]string {
+	if v.kind != isMap {
+		r.wrong(v, whose+": env", "a map", "write NAME: value lines below it, indented")
+		return nil
+	}
+	env, seen := map[string]string{}, map[string]bool{}
 	for _, p := range v.pairs {
 		name := p.key.text
-		what := d.what + ": env: " + daybook.Clip(name, 60)
+		what := whose + ": env: " + daybook.Clip(name, 60)
 		switch {
 		case seen[name]:
 			r.fault(p.key.pos, "keep one", "%s stands twice", what)
 			continue
 		case !envName.MatchString(name):
-			r.fault(p.key.pos, "a name is letters, digits and '_', and does not begin with a digit", "%s: env: %q cannot name a variable", d.what, daybook.Clip(name, 60))
+			r.fault(p.key.pos, "a name is letters, digits and '_', and does not begin with a digit", "%s: env: %q cannot name a variable", whose, daybook.Clip(name, 60))
 			continue
 		case strings.HasPrefix(name, "DAYBOOK_"):
 			r.fault(p.key.pos, "choose another name", "%s: names with DAYBOOK_ are given by Daybook", what)
@@ -298,21 +310,24 @@ func readEnv(r *reader, d *draft, _, v *node) {
 			r.fault(p.key.pos, `write "" for an empty value, or remove the line`, "%s has no value", what)
 			continue
 		}
-		if value, ok = r.textual(p.value, what, true); !ok {
+		if value, ok = r.textual(p.value, what, true); !ok || !r.wholeReference(p.value, what) {
 			continue
 		}
-		if !isReference(value) && strings.Contains(value, "${") {
-			r.fault(p.value.pos, `write "${NAME}" alone as the whole value; other texts are built in the command itself`, "%s: a reference stands for a whole value", what)
-			continue
-		}
-		if d.job.Env == nil {
-			d.job.Env = map[string]string{}
-		}
-		d.job.Env[name] = value
+		env[name] = value
 		if !isReference(value) && value != "" && soundsSecret.MatchString(name) {
 			r.warn(p.value.pos, `write "${`+name+`}" or "file:/path" and keep the value there`, "%s: a secret seems to stand in the file", what)
 		}
 	}
+	return env
+}
+
+// wholeReference refuses a reference that is only a part of a value.
+func (r *reader) wholeReference(n *node, what string) bool {
+	if isReference(n.text) || !strings.Contains(n.text, "${") {
+		return true
+	}
+	r.fault(n.pos, `write "${NAME}" alone as the whole value; other texts are built in the command itself`, "%s: a reference stands for a whole value", what)
+	return false
 }
 
 // readJob reads one job over its defaults and completes it.
@@ -324,8 +339,11 @@ func (r *reader) readJob(key, value *node, d *draft) (Job, bool) {
 		return Job{}, false
 	}
 	for _, p := range value.pairs {
-		if p.key.text == "run" || p.key.text == "shell" {
-			d.job.Command = daybook.Command{} // the job's own command replaces the default, whichever form it has
+		switch p.key.text { // the job's own way replaces the default, whichever form it has
+		case "run", "shell", "http":
+			d.job.Command, d.job.HTTP = daybook.Command{}, nil
+		case "probe", "probe_url":
+			d.job.Probe, d.job.ProbeURL = daybook.Command{}, ""
 		}
 	}
 	readMap(r, value, d.what, jobNames, laterJob, d)
@@ -355,8 +373,13 @@ func (r *reader) readJob(key, value *node, d *draft) (Job, bool) {
 func (r *reader) checkJob(d *draft) {
 	j := &d.job
 	elsewhere := d.bad["run"] || d.bad["shell"] || d.bad["http"] || d.bad["reconcile"]
-	if j.Command.IsZero() && !elsewhere {
-		r.fault(d.begin, "add run: [program, argument] or shell: a line for the shell", "%s has nothing to run", d.what)
+	if j.Command.IsZero() && j.HTTP == nil && !elsewhere {
+		r.fault(d.begin, "add run: [program, argument], shell: a line for the shell, or http: {url: …}", "%s has nothing to run", d.what)
+	}
+	for _, f := range runner.CheckHTTP(j) {
+		if word, _, _ := strings.Cut(f.Field, "."); !d.bad[f.Field] && !d.bad[word] {
+			r.failed(d.place(f.Field), d.what, f.Err)
+		}
 	}
 	if j.Timezone == "" && !d.bad["timezone"] {
 		r.fault(d.begin, "set timezone, in the job or at the top: nothing falls back to the server's zone", "%s has no time zone", d.what)

@@ -3,9 +3,11 @@ package config
 // Every name of the file stands here or in the table beside its reader. A name that is documented and not built yet is
 // refused by name: silence would be read as consent.
 var (
-	laterTop = []string{"limits", "channels", "alerts", "freeze", "subjects", "outbox", "heartbeats"}
-	laterJob = []string{"http", "reconcile", "steps", "probe_url", "undo", "undo_url", "on_dead", "serial", "limit",
+	laterTop = []string{"limits", "freeze", "subjects", "outbox", "heartbeats"}
+	laterJob = []string{"reconcile", "steps", "undo", "undo_url", "on_dead", "serial", "limit",
 		"subjects", "zone", "formerly", "dry_run"}
+	laterAlerts   = []string{"all_clear", "watchdog"}
+	laterChannels = []string{"smtp", "alertmanager", "telegram", "ntfy", "bark", "serverchan", "slack", "discord", "dingtalk", "wecom", "feishu"}
 )
 
 // notInDefaults are the per-job names that a default would make dangerous: they are the meaning of a key and of a loss.
@@ -20,6 +22,8 @@ var otherWords = map[string]string{
 	"suspend": "paused", "db": "database", "idempotent": "effects", "maxruntime": "expect (max_runtime stands in it)",
 	"maxsilence": "expect (max_silence stands in it)", "grace": "expect (grace stands in it)", "workers": "slots", "tasks": "jobs",
 	"catchup": "missed", "misfire": "missed", "team": "owner", "level": "priority",
+	"notify": "alerts", "notifications": "alerts", "alerting": "alerts", "receivers": "channels", "webhook": "http (url stands in it)",
+	"header": "headers", "verb": "method", "uri": "url", "endpoint": "url", "repeat": "remind", "repeatinterval": "remind",
 }
 
 // otherChoices are what other tools call a choice.

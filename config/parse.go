@@ -41,6 +41,7 @@ func (r *reader) readFileMap(root *node, f *File) {
 	for _, p := range root.pairs { // a slip or an empty value is told already
 		top.sawJobs = top.sawJobs || p.key.text == "jobs" || meant(p.key.text, topNames, laterTop) == "jobs"
 	}
+	r.checkTold(top)
 	defaults := newDraft("defaults")
 	if f.Timezone != "" {
 		defaults.job.Timezone = f.Timezone

@@ -14,6 +14,14 @@ type topLevel struct {
 	defaults, jobs *node
 	sawJobs        bool
 	badZone        bool
+	badChannels    bool        // there are faults in them: what is missing is told already
+	toldOn         []reference // the channels that alerts name
+}
+
+// reference is a name and where it stands.
+type reference struct {
+	pos
+	name, what string
 }
 
 var topNames = []name[topLevel]{
@@ -57,6 +65,8 @@ var topNames = []name[topLevel]{
 	{"retention", func(r *reader, t *topLevel, _, v *node) {
 		readMap(r, v, "retention", retentionNames, nil, &t.file.Retention)
 	}},
+	{"channels", func(r *reader, t *topLevel, _, v *node) { r.readChannels(v, t) }},
+	{"alerts", func(r *reader, t *topLevel, _, v *node) { readMap(r, v, "alerts", alertNames, laterAlerts, t) }},
 	{"jobs", func(r *reader, t *topLevel, _, v *node) { t.jobs, t.sawJobs = v, true }},
 }
 

@@ -21,13 +21,20 @@ var braced = regexp.MustCompile(`(^|[^$])\{([a-z_]+)\}`)
 // warnJob tells what a job may do and its owner may not expect.
 func (r *reader) warnJob(d *draft, j *Job) {
 	if j.Priority == daybook.P0 && j.Effects == daybook.Once && !j.Steps && !j.Asks() && j.Remembers == 0 {
-		r.warn(d.place("effects"), "add probe, a command that asks the far side whether it happened, or remembers, how long it knows a repeated key",
-			"%s is P0 with effects: once and has neither probe nor remembers: every unreported end will wait for a person", d.what)
+		r.warn(d.place("effects"), "add probe or probe_url, which asks the far side whether it happened, or remembers, how long it knows a repeated key",
+			"%s is P0 with effects: once and has neither probe, probe_url nor remembers: every unreported end will wait for a person", d.what)
 	}
 	if j.Effects != daybook.Once {
-		for _, word := range []string{"probe", "remembers", "settles"} {
+		for _, word := range []string{"probe", "probe_url", "remembers", "settles"} {
 			if at, ok := d.own(word); ok {
 				r.warn(at, "set effects: once, or remove "+word, "%s: %s is not used with effects: repeatable", d.what, word)
+			}
+		}
+	}
+	if j.HTTP != nil && j.Probe.IsZero() {
+		for _, word := range []string{"env", "dir", "user", "stdin"} {
+			if at, ok := d.own(word); ok {
+				r.warn(at, "remove "+word+": it is for commands", "%s: %s is not used with http", d.what, word)
 			}
 		}
 	}

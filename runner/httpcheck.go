@@ -43,13 +43,15 @@ func CheckHTTP(j *daybook.Job) []daybook.Fault {
 		canonical := http.CanonicalHeaderKey(name)
 		switch {
 		case !isToken(name):
-			bad("http.headers", daybook.Invalid("%q is not the name of a header", daybook.Clip(name, 40)))
+			bad("http.headers", daybook.Invalid("%q is not the name of a header", daybook.Clip(name, 40)).
+				WithHint("letters, digits and '-'"))
 		case reserved(name):
 			bad("http.headers", daybook.Invalid("header %s is set by daybook", name).WithHint("remove it"))
 		case seen[canonical] != "":
 			bad("http.headers", daybook.Invalid("headers %s and %s are the same", min(name, seen[canonical]), max(name, seen[canonical])).WithHint("keep one"))
 		case !validHeaderValue(value):
-			bad("http.headers", daybook.Invalid("header %s has a line break or a control character in its value", name))
+			bad("http.headers", daybook.Invalid("header %s has a line break or a control character in its value", name).
+				WithHint("write it on one line"))
 		}
 		seen[canonical] = name
 	}
@@ -73,7 +75,8 @@ func CheckURL(text string) *daybook.Error {
 		return daybook.Invalid("%q is not a URL", daybook.Clip(text, 80)).
 			WithHint("such as http://127.0.0.1:3000/jobs/renew; placeholders stand behind the host")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return daybook.Invalid("%q does not begin with http:// or https://", daybook.Clip(text, 80))
+		return daybook.Invalid("%q does not begin with http:// or https://", daybook.Clip(text, 80)).
+			WithHint(`such as http://127.0.0.1:3000/jobs/renew, or a reference: "${NAME}" or "file:/path"`)
 	case u.User != nil:
 		return daybook.Invalid("the URL of %s has a user or password in it", u.Host).
 			WithHint(`put it into headers, as Authorization: "file:/…", or make the whole URL a reference`)

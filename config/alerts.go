@@ -1,0 +1,297 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/alert"
+)
+
+// Channel is a way to tell people, with references instead of secrets.
+type Channel struct {
+	Name    string
+	Type    string
+	Lang    string // of its texts
+	URL     Secret
+	Secret  Secret
+	Run     []string
+	Env     map[string]string
+	Path    string
+	Timeout time.Duration // 0: the default
+	Line    int           // where it begins in the file
+	Column  int
+}
+
+// Alerts says who is told.
+type Alerts struct {
+	Routes   map[daybook.Priority]alert.Route
+	Fallback []string // channels that are told what another one could not tell
+}
+
+// Route returns the channels that are told of a priority.
+func (a Alerts) Route(p daybook.Priority) []string { return a.Routes[p].To }
+
+// Settings returns the channel as the room that sends wants it, secrets looked up and paths found from where the file
+// lies, and the secrets. Errors are those of Secret.Resolve.
+func (f *File) Settings(c *Channel, v Vault) (alert.Settings, []string, error) {
+	s := alert.Settings{Name: c.Name, Type: c.Type, Lang: c.Lang, Run: slices.Clone(c.Run), Path: f.Locate(c.Path), Timeout: c.Timeout}
+	if len(s.Run) > 0 && strings.Contains(s.Run[0], "/") && !filepath.IsAbs(s.Run[0]) {
+		at, err := filepath.Abs(f.Locate(s.Run[0]))
+		if err != nil {
+			return s, nil, &daybook.Error{Code: daybook.CodeInvalid, Message: "channel " + c.Name + ": find " + s.Run[0], Err: err}
+		}
+		s.Run[0] = at
+	}
+	var secrets []string
+	resolve := func(what string, ref Secret) (string, error) {
+		value, err := ref.Resolve(v)
+		if err != nil {
+			return "", &daybook.Error{Code: daybook.CodeOf(err), Message: "channel " + c.Name + ": " + what, Err: err, Hint: daybook.HintOf(err)}
+		}
+		if ref.IsReference() {
+			secrets = append(secrets, value)
+		}
+		return value, nil
+	}
+	var err error
+	if s.URL, err = resolve("url", c.URL); err != nil {
+		return s, nil, err
+	}
+	if s.Secret, err = resolve("secret", c.Secret); err != nil {
+		return s, nil, err
+	}
+	if len(c.Env) > 0 {
+		s.Env = make(map[string]string, len(c.Env))
+	}
+	for name, text := range c.Env {
+		if s.Env[name], err = resolve("env "+name, Secret{text}); err != nil {
+			return s, nil, err
+		}
+	}
+	return s, secrets, nil
+}
+
+// channelDraft is a channel while it is read.
+type channelDraft struct {
+	Channel
+	what string
+}
+
+var channelNames = []name[channelDraft]{
+	{"type", func(*reader, *channelDraft, *node, *node) {}}, // read before all others
+	{"lang", func(r *reader, c *channelDraft, _, v *node) { c.Lang, _ = choice(r, v, c.what+": lang", "en", "zh-CN") }},
+	{"url", func(r *reader, c *channelDraft, _, v *node) { c.URL = r.channelURL(v, c.what+": url") }},
+	{"secret", func(r *reader, c *channelDraft, _, v *node) {
+		s, _ := r.secretReference(v, c.what+": secret")
+		c.Secret = Secret{s}
+	}},
+	{"run", func(r *reader, c *channelDraft, _, v *node) { c.Run = r.channelRun(v, c.what+": run") }},
+	{"env", func(r *reader, c *channelDraft, _, v *node) { c.Env = r.environment(v, c.what) }},
+	{"path", func(r *reader, c *channelDraft, _, v *node) { c.Path, _ = r.word(v, c.what+": path") }},
+	{"timeout", func(r *reader, c *channelDraft, _, v *node) {
+		c.Timeout, _ = r.duration(v, c.what+": timeout", time.Second)
+		if c.Timeout > alert.MaxTimeout {
+			r.fault(v.pos, fmt.Sprintf("write at most %s", Duration(alert.MaxTimeout)), "%s: timeout: %s is too long", c.what, Duration(c.Timeout))
+		}
+	}},
+}
+
+func (r *reader) readChannels(n *node, t *topLevel) {
+	before := r.count()
+	defer func() { t.badChannels = r.count() > before }()
+	if n.kind != isMap {
+		r.wrong(n, "channels", "a map", "write the name of a channel and below it, indented, its type")
+		return
+	}
+	first := map[string]pos{}
+	for _, p := range n.pairs {
+		word := p.key.text
+		if at, twice := first[word]; twice {
+			r.fault(p.key.pos, fmt.Sprintf("keep one; the first is in line %d", at.line), "channels: %q stands twice", daybook.Clip(word, 60))
+			continue
+		}
+		first[word] = p.key.pos
+		if daybook.CheckName(word) != nil {
+			r.fault(p.key.pos, "1 to 64 lower-case letters, digits, '_' and '-'", "channels: %q cannot name a channel", daybook.Clip(word, 60))
+			continue
+		}
+		if c, ok := r.readChannel(p.key, p.value); ok {
+			t.file.Channels = append(t.file.Channels, c)
+		}
+	}
+}
+
+func (r *reader) readChannel(key, value *node) (Channel, bool) {
+	before := r.count()
+	what := "channel " + key.text
+	if value.kind != isMap {
+		at := value
+		if value.kind == isNull {
+			at = key
+		}
+		r.fault(at.pos, "write its type below it, indented, or {type: file, path: alerts.log}", "%s must be a map, not %s", what, value.is())
+		return Channel{}, false
+	}
+	t, ok := r.channelType(value, what)
+	if !ok {
+		return Channel{}, false
+	}
+	c := channelDraft{Channel: Channel{Name: key.text, Type: t.Name, Line: key.line, Column: key.column}, what: what}
+	readMap(r, value, what, channelNames, nil, &c)
+	given := map[string]bool{}
+	for _, p := range value.pairs {
+		word := p.key.text
+		given[word] = true
+		known := slices.ContainsFunc(channelNames, func(f name[channelDraft]) bool { return f.word == word })
+		if known && word != "type" && word != "lang" && !slices.Contains(t.Takes, word) {
+			r.fault(p.key.pos, "it takes "+strings.Join(append([]string{"lang"}, t.Takes...), ", "), "%s: type %s takes no %s", what, t.Name, word)
+		}
+	}
+	for _, word := range t.Takes[:t.Needs] {
+		if !given[word] && r.count() == before {
+			r.fault(key.pos, "add "+word, "%s: type %s needs %s", what, t.Name, word)
+		}
+	}
+	return c.Channel, r.count() == before
+}
+
+// channelType reads which type a channel is of: it decides what else may stand there.
+func (r *reader) channelType(n *node, what string) (alert.Type, bool) {
+	var known []string
+	for _, t := range alert.Types {
+		known = append(known, t.Name)
+	}
+	for _, p := range n.pairs {
+		if p.key.text != "type" {
+			continue
+		}
+		if p.value.kind == isText && slices.Contains(laterChannels, p.value.text) {
+			r.fault(p.value.pos, "one of: "+strings.Join(known, " "), "%s: type %s is not available in this version", what, p.value.text)
+			return alert.Type{}, false
+		}
+		if p.value.kind == isNull {
+			r.fault(p.key.pos, "one of: "+strings.Join(known, " "), "%s: type has no value", what)
+			return alert.Type{}, false
+		}
+		word, ok := choice(r, p.value, what+": type", known...)
+		if !ok {
+			return alert.Type{}, false
+		}
+		return alert.Types[slices.Index(known, word)], true
+	}
+	r.fault(n.pos, "add type, one of: "+strings.Join(known, " "), "%s has no type", what)
+	return alert.Type{}, false
+}
+
+// channelURL reads where a channel posts to: an address without a password, or a reference.
+func (r *reader) channelURL(n *node, what string) Secret {
+	s, ok := r.word(n, what)
+	if !ok || !r.wholeReference(n, what) || isReference(s) {
+		return Secret{s}
+	}
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		r.fault(n.pos, `write it with http:// or https://, or as a reference: "${NAME}" or "file:/path"`, "%s is no web address", what)
+	case u.User != nil:
+		r.fault(n.pos, `write "${NAME}" or "file:/path" and keep the address there`, "%s holds a user or password", what)
+	}
+	return Secret{s}
+}
+
+// channelRun reads the command of a channel. It has no placeholders.
+func (r *reader) channelRun(n *node, what string) []string {
+	if n.kind == isText {
+		r.fault(n.pos, "write a list, one item an argument, such as ["+strings.Join(strings.Fields(daybook.Clip(n.text, 60)), ", ")+"]", "%s must be a list, not a text", what)
+		return nil
+	}
+	list, ok := r.texts(n, what)
+	if ok && (len(list) == 0 || list[0] == "") {
+		r.fault(n.pos, "write the program first, then its arguments", "%s names no program", what)
+	}
+	return list
+}
+
+var alertNames = []name[topLevel]{
+	alertRoute(daybook.P0), alertRoute(daybook.P1),
+	{"fallback", func(r *reader, t *topLevel, _, v *node) { t.file.Alerts.Fallback = r.told(v, "alerts: fallback", t) }},
+}
+
+func alertRoute(p daybook.Priority) name[topLevel] {
+	return name[topLevel]{string(p), func(r *reader, t *topLevel, _, v *node) {
+		route := &routeDraft{t: t, what: "alerts: " + string(p)}
+		readMap(r, v, route.what, routeNames, nil, route)
+		if v.kind == isMap && !slices.ContainsFunc(v.pairs, func(p pair) bool { return p.key.text == "to" }) {
+			r.fault(v.pos, "add to: [channel]", "%s does not say to whom", route.what)
+		}
+		if t.file.Alerts.Routes == nil {
+			t.file.Alerts.Routes = map[daybook.Priority]alert.Route{}
+		}
+		t.file.Alerts.Routes[p] = route.Route
+	}}
+}
+
+// routeDraft is one route while it is read.
+type routeDraft struct {
+	alert.Route
+	t    *topLevel
+	what string
+}
+
+var routeNames = []name[routeDraft]{
+	{"to", func(r *reader, d *routeDraft, _, v *node) { d.To = r.told(v, d.what+": to", d.t) }},
+	{"remind", func(r *reader, d *routeDraft, _, v *node) {
+		d.Remind, _ = r.duration(v, d.what+": remind", time.Second)
+	}},
+}
+
+// told reads a list of channels. Whether they are there is known when the whole top was read.
+func (r *reader) told(n *node, what string, t *topLevel) []string {
+	if n.kind == isText {
+		r.wrong(n, what, "a list", "write ["+daybook.Clip(n.text, 64)+"]")
+		return nil
+	}
+	list, ok := r.texts(n, what)
+	if !ok {
+		return nil
+	}
+	if len(list) == 0 {
+		r.fault(n.pos, "name a channel, or remove the line", "%s is empty", what)
+	}
+	for i, word := range list {
+		if slices.Contains(list[:i], word) {
+			r.fault(n.items[i].pos, "keep one", "%s: %q stands twice", what, daybook.Clip(word, 60))
+			continue
+		}
+		t.toldOn = append(t.toldOn, reference{pos: n.items[i].pos, name: word, what: what})
+	}
+	return list
+}
+
+// checkTold refuses channels that are not there.
+func (r *reader) checkTold(t *topLevel) {
+	if t.badChannels {
+		return
+	}
+	names := make([]string, len(t.file.Channels))
+	for i, c := range t.file.Channels {
+		names[i] = c.Name
+	}
+	for _, ref := range t.toldOn {
+		if slices.Contains(names, ref.name) {
+			continue
+		}
+		hint := "define it under channels"
+		if near := daybook.Nearest(ref.name, names); near != "" {
+			hint = "did you mean " + near + "?"
+		} else if len(names) > 0 {
+			hint = "one of: " + strings.Join(names, " ") + "; or define it under channels"
+		}
+		r.fault(ref.pos, hint, "%s: there is no channel %q", ref.what, daybook.Clip(ref.name, 60))
+	}
+}
