@@ -119,7 +119,7 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("DAYBOOK_TOKEN", "of an outer attempt")
 	t.Setenv("FROM_DAYBOOK", "yes")
 	t.Setenv("OVERRIDDEN", "by the process")
-	o := order(t, `env | grep -E '^(DAYBOOK_|FROM_|OVERRIDDEN|SECRET)' | sort; cat "$DAYBOOK_PAYLOAD_FILE"`)
+	o := order(t, `env | grep -v '^DAYBOOK_TEST_' | grep -E '^(DAYBOOK_|FROM_|OVERRIDDEN|SECRET)' | sort; cat "$DAYBOOK_PAYLOAD_FILE"`)
 	o.Run.Input = []byte(`{"cents":1500}`)
 	o.Job.Env = map[string]string{"OVERRIDDEN": "by the job", "DAYBOOK_KEY": "forged", "SECRET": "file:/run/secret"}
 	o.Env = map[string]string{"SECRET": "resolved"}
