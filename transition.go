@@ -89,6 +89,8 @@ type Transition struct {
 	// Asking is compared too: the answer to a question counts only while the one who asked holds it, and what comes
 	// before the answer makes it stale.
 	Asking string
+	// CancelledBy is compared too: whoever asked for the end meanwhile is heard.
+	CancelledBy string
 	// Lease and Began are what a rescue saw, and on lost are compared too: a lease that was renewed since, or work that was
 	// marked begun since, is not lost.
 	Lease time.Time
@@ -505,7 +507,7 @@ func (r *Run) RunSkipped(now time.Time) Transition {
 }
 
 func (r *Run) move(on Move, now time.Time) Transition {
-	return Transition{Key: r.Key, On: on, From: r.State, Fence: r.Fence, Claim: r.Claim, Asking: r.Asking,
+	return Transition{Key: r.Key, On: on, From: r.State, Fence: r.Fence, Claim: r.Claim, Asking: r.Asking, CancelledBy: r.CancelledBy,
 		Failures: r.Failures, Losses: r.Losses, Again: r.Again, At: now}
 }
 

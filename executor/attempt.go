@@ -31,6 +31,7 @@ func (x *Executor) attempt(ctx context.Context, f *flight) {
 		x.end(f, work.Job.Policy(), daybook.Outcome{Result: daybook.ResultNotDone, Error: "read the secrets of the job: " + err.Error()})
 		return
 	}
+	f.secrets = secretsOf(work.Job, env)
 	if !x.begin(ctx, f, work) {
 		return
 	}
@@ -91,8 +92,7 @@ func (x *Executor) begin(ctx context.Context, f *flight, work Work) bool {
 	p := work.Job.Policy()
 	e, ok := r.Begin(p, now)
 	if !ok {
-		stands := x.snapshot(f)
-		f.next, f.decided = stands.Unsettled(p, now), true
+		x.decide(f, func(r *daybook.Run, now time.Time) daybook.Transition { return r.Unsettled(p, now) })
 		return false
 	}
 	before := r.Effect
@@ -127,24 +127,38 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// end decides what follows the outcome of an attempt.
+// decide decides what follows the end of a flight.
+func (x *Executor) decide(f *flight, how func(r *daybook.Run, now time.Time) daybook.Transition) {
+	f.stood, f.decide = x.snapshot(f), how
+	f.next = how(&f.stood, x.o.Clock())
+}
+
+// end decides what follows the outcome of an attempt, which is kept without the secrets of its job.
 func (x *Executor) end(f *flight, p daybook.Policy, o daybook.Outcome) {
-	r := x.snapshot(f)
+	o = o.Mask(f.secrets)
 	f.outcome = o
-	f.next, f.decided = r.Next(o, p, x.o.Clock()), true
-	if a := f.next.Attempt; a != nil {
-		a.Command = f.command
-	}
+	x.decide(f, func(r *daybook.Run, now time.Time) daybook.Transition {
+		t := r.Next(o, p, now)
+		if t.Attempt != nil {
+			t.Attempt.Command = f.command
+		}
+		return t
+	})
 }
 
 // handBack gives a run back uncounted, to be claimed again not before the pause.
 func (x *Executor) handBack(f *flight, why daybook.Reason, pause time.Duration) {
-	r := x.snapshot(f)
-	f.next, f.decided = r.Next(daybook.Outcome{Result: daybook.ResultInterrupted}, daybook.Policy{}, x.o.Clock()), true
-	f.next.Reason = why
-	if pause > 0 {
-		f.next.Due = x.o.Clock().Add(pause)
-	}
+	x.decide(f, func(r *daybook.Run, now time.Time) daybook.Transition {
+		t := r.Next(daybook.Outcome{Result: daybook.ResultInterrupted}, daybook.Policy{}, now)
+		if t.On != daybook.OnHandBack { // a person asked for the end
+			return t
+		}
+		t.Reason = why
+		if pause > 0 {
+			t.Due = now.Add(pause)
+		}
+		return t
+	})
 }
 
 // question asks the far side about the open effect of a run, for every wire key used, newest first.
@@ -168,7 +182,7 @@ func (x *Executor) question(ctx context.Context, f *flight) {
 	if ctx.Err() != nil {
 		return // cut off: it is asked again once its lease is over, or released below
 	}
-	f.next, f.decided = r.Settle(found, p, asked, x.o.Clock()), true
+	x.decide(f, func(r *daybook.Run, now time.Time) daybook.Transition { return r.Settle(found, p, asked, now) })
 }
 
 func (x *Executor) ask(ctx context.Context, f *flight, work Work) []daybook.Finding {
@@ -177,6 +191,7 @@ func (x *Executor) ask(ctx context.Context, f *flight, work Work) []daybook.Find
 	if err != nil {
 		return []daybook.Finding{{Answer: daybook.CannotTell, WireKey: r.WireKey(), Error: err.Error()}}
 	}
+	secrets := secretsOf(work.Job, env)
 	var found []daybook.Finding
 	for g := r.Effect.Generation; g >= 1; g-- {
 		wireKey := r.Key.WireKey(r.Effect.Step, g)
@@ -184,6 +199,7 @@ func (x *Executor) ask(ctx context.Context, f *flight, work Work) []daybook.Find
 		limited, cancel := context.WithTimeoutCause(ctx, daybook.ProbeTimeout, daybook.ErrTimeout)
 		one := work.Prober.Probe(limited, daybook.Order{Run: r, Job: work.Job, Attempt: r.Attempts, Fence: r.Fence, WireKey: wireKey, Env: env}, wireKey)
 		cancel()
+		one.Error, one.Data = daybook.Mask(one.Error, secrets), daybook.MaskJSON(one.Data, secrets)
 		found = append(found, one)
 		if err := x.store.Evidence(ctx, daybook.Attempt{Key: r.Key, Fence: r.Fence, Number: r.Attempts, Node: x.o.Node, WireKey: wireKey, Probe: true,
 			ClaimedAt: asked, EndedAt: x.o.Clock(), Result: daybook.Result(one.Answer), Error: one.Error, Data: one.Data}); err != nil {

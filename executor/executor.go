@@ -74,12 +74,14 @@ type flight struct {
 	renewed  time.Time // when its lease was last known to be held
 	ended    time.Time
 	outcome  daybook.Outcome
+	stood    daybook.Run                                            // what next was decided from
+	decide   func(r *daybook.Run, now time.Time) daybook.Transition // nil: nothing is to be written
 	next     daybook.Transition
-	decided  bool // next is set
 	question bool
-	command  string // as started, where it is to be told
-	adopted  string // the directory of a survivor
-	ending   bool   // the survivor was asked to end
+	command  string   // as started, where it is to be told
+	secrets  []string // masked in everything that is kept of it
+	adopted  string   // the directory of a survivor
+	ending   bool     // the survivor was asked to end
 }
 
 // New returns an executor that has claimed nothing yet.
@@ -327,7 +329,7 @@ func (x *Executor) write(ctx context.Context) (wrote bool, err error) {
 	transitions := make([]daybook.Transition, 0, len(batch))
 	written := make([]*flight, 0, len(batch))
 	for _, f := range batch {
-		if f.decided {
+		if f.decide != nil {
 			transitions, written = append(transitions, f.next), append(written, f)
 		}
 	}
@@ -346,7 +348,7 @@ func (x *Executor) write(ctx context.Context) (wrote bool, err error) {
 	x.reports = append(x.reports[:0:0], x.reports[len(batch):]...)
 	x.mu.Unlock()
 	for _, f := range batch {
-		if f.decided {
+		if f.decide != nil {
 			x.clean(f.run.Key, f.run.Fence) // not before it is written: what an attempt left is all there is of it until then
 		}
 		x.drop(f)
@@ -354,8 +356,9 @@ func (x *Executor) write(ctx context.Context) (wrote bool, err error) {
 	return true, nil
 }
 
-// late follows a report that met another state: its own, written by a commit whose answer was lost; one that it still
-// settles; or one that refuses it, and then it is kept as evidence.
+// late follows a report that met another state: its own, written by a commit whose answer was lost; the wish of a person
+// that it should end, of which this process had not heard yet; one that it still settles; or one that refuses it, and then
+// it is kept as evidence.
 func (x *Executor) late(ctx context.Context, f *flight) error {
 	r, err := x.store.Run(ctx, f.run.Key)
 	if err != nil {
@@ -366,7 +369,16 @@ func (x *Executor) late(ctx context.Context, f *flight) error {
 		return nil
 	}
 	log := x.o.Log.With("job", r.Job, "key", r.Key, "attempt", f.run.Attempts)
-	if r.Fence == f.run.Fence && r.Claim == f.run.Claim && m.Attempt != nil {
+	mine := r.Fence == f.run.Fence && r.Claim == f.run.Claim
+	if mine && r.State == daybook.Running {
+		f.stood.CancelledBy, f.stood.Lease = r.CancelledBy, r.Lease
+		f.next = f.decide(&f.stood, m.At)
+		applied, err := x.store.Apply(ctx, []daybook.Transition{f.next})
+		if err != nil || !applied[0].Stale {
+			return err
+		}
+	}
+	if mine && m.Attempt != nil {
 		policy, err := x.policy(ctx, r)
 		if err != nil {
 			return err

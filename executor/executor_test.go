@@ -718,3 +718,31 @@ func TestALineRescuesForOthers(t *testing.T) {
 		})
 	}
 }
+
+// A person asks for the end when the attempt has just ended, and this process has not heard of it: what failed is not
+// tried again, what is done stays done.
+func TestCancelThatComesWithTheEnd(t *testing.T) {
+	for _, c := range []struct {
+		result daybook.Result
+		want   daybook.State
+	}{{daybook.ResultNotDone, daybook.Cancelled}, {daybook.ResultDone, daybook.Done}} {
+		t.Run(string(c.result), func(t *testing.T) {
+			storetest.Each(t, func(_ context.Context, t *testing.T, s *store.Store) {
+				r := newRoom(t, s, nil, nil, "")
+				r.outcome, r.stays = daybook.Outcome{Result: c.result, Error: "as told"}, true
+				k := r.trigger("2026-03-01")
+				r.starts(1)
+				if err := s.CancelRunning(t.Context(), k, 1, daybook.Activity{At: r.clock(), Actor: "ops", Action: "cancel", Key: k}); err != nil {
+					t.Fatal(err)
+				}
+				close(r.leave)
+				r.settles()
+				r.is(k, c.want, "")
+				tries, err := s.Attempts(t.Context(), k)
+				if err != nil || len(tries) != 1 || tries[0].Result != c.result || tries[0].LateResult != "" {
+					t.Errorf("%+v %v", tries, err)
+				}
+			})
+		})
+	}
+}

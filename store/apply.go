@@ -81,19 +81,19 @@ func (t *tx) applyRound(ctx context.Context, ts []daybook.Transition, applied []
 	return t.consequences(ctx, written)
 }
 
-const moveLive = `WITH v (key, from_state, fence, claim, asking, seen_us, began_us, to_state, reason, due_us, failures, losses, again, uncounted, last_error) AS
-  (/*rows t t b t t b b t t b b b b b t*/)
+const moveLive = `WITH v (key, from_state, fence, claim, asking, seen_us, began_us, to_state, reason, due_us, failures, losses, again, uncounted, last_error, cancelled_by) AS
+  (/*rows t t b t t b b t t b b b b b t t*/)
 UPDATE daybook_live SET state = v.to_state, reason = v.reason, due_us = v.due_us, failures = v.failures, losses = v.losses, again = v.again,
   attempts = daybook_live.attempts - v.uncounted, lease_us = 0, asking = '', begun_us = 0,
   last_error = CASE WHEN v.last_error = '' THEN daybook_live.last_error ELSE v.last_error END
 FROM v WHERE daybook_live.key = v.key AND daybook_live.state = v.from_state AND daybook_live.fence = v.fence
-  AND daybook_live.claim = v.claim AND daybook_live.asking = v.asking
+  AND daybook_live.claim = v.claim AND daybook_live.asking = v.asking AND daybook_live.cancelled_by = v.cancelled_by
   AND (v.seen_us < 0 OR daybook_live.lease_us = v.seen_us AND daybook_live.begun_us = v.began_us)
 RETURNING daybook_live.key`
 
 const moveLiveRow = `UPDATE daybook_live SET state = $8, reason = $9, due_us = $10, failures = $11, losses = $12, again = $13,
   attempts = attempts - $14, lease_us = 0, asking = '', begun_us = 0, last_error = CASE WHEN $15 = '' THEN last_error ELSE $15 END
-WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4 AND asking = $5 AND ($6 < 0 OR lease_us = $6 AND begun_us = $7)
+WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4 AND asking = $5 AND ($6 < 0 OR lease_us = $6 AND begun_us = $7) AND cancelled_by = $16
 RETURNING key`
 
 // liveToLive moves what stays live.
@@ -103,7 +103,7 @@ func (t *tx) liveToLive(ctx context.Context, ts []daybook.Transition, moved map[
 		if m.From.Live() && m.To.Live() {
 			seen, began := seenByRescue(&m)
 			rows = append(rows, []any{string(m.Key), string(m.From), m.Fence, m.Claim, m.Asking, seen, began, string(m.To), string(m.Reason), us(m.Due),
-				int64(m.Failures), int64(m.Losses), bit(m.Again), bit(m.On == daybook.OnHandBack), clean(m.Error, daybook.MaxErrorBytes)})
+				int64(m.Failures), int64(m.Losses), bit(m.Again), bit(m.On == daybook.OnHandBack), clean(m.Error, daybook.MaxErrorBytes), m.CancelledBy})
 		}
 	}
 	return t.bulk(ctx, moveLive, rows, func(rows *sql.Rows) error {
@@ -123,14 +123,14 @@ func seenByRescue(m *daybook.Transition) (lease, began int64) {
 	return us(m.Lease), us(m.Began)
 }
 
-const takeLive = `WITH v (key, from_state, fence, claim, asking, seen_us, began_us) AS (/*rows t t b t t b b*/)
+const takeLive = `WITH v (key, from_state, fence, claim, asking, seen_us, began_us, cancelled_by) AS (/*rows t t b t t b b t*/)
 DELETE FROM daybook_live WHERE key IN (SELECT v.key FROM v) AND EXISTS (SELECT 1 FROM v WHERE v.key = daybook_live.key
   AND v.from_state = daybook_live.state AND v.fence = daybook_live.fence AND v.claim = daybook_live.claim AND v.asking = daybook_live.asking
-  AND (v.seen_us < 0 OR v.seen_us = daybook_live.lease_us AND v.began_us = daybook_live.begun_us))
+  AND v.cancelled_by = daybook_live.cancelled_by AND (v.seen_us < 0 OR v.seen_us = daybook_live.lease_us AND v.began_us = daybook_live.begun_us))
 RETURNING key, fence, claim, node, attempts, last_error`
 
 const takeLiveRow = `DELETE FROM daybook_live
-WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4 AND asking = $5 AND ($6 < 0 OR lease_us = $6 AND begun_us = $7)
+WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4 AND asking = $5 AND ($6 < 0 OR lease_us = $6 AND begun_us = $7) AND cancelled_by = $8
 RETURNING key, fence, claim, node, attempts, last_error`
 
 const endRuns = `WITH v (key, state, reason, fence, claim, node, attempts, failures, losses, started_us, ended_us, last_error, result, result_hash, counts, keep) AS
@@ -159,7 +159,7 @@ func (t *tx) liveToRest(ctx context.Context, ts []daybook.Transition, moved map[
 		if m := &ts[i]; m.From.Live() && !m.To.Live() {
 			byKey[m.Key] = m
 			seen, began := seenByRescue(m)
-			rows = append(rows, []any{string(m.Key), string(m.From), m.Fence, m.Claim, m.Asking, seen, began})
+			rows = append(rows, []any{string(m.Key), string(m.From), m.Fence, m.Claim, m.Asking, seen, began, m.CancelledBy})
 		}
 	}
 	var ends [][]any
@@ -202,7 +202,8 @@ const wakeRun = `UPDATE daybook_runs SET state = '', reason = '' WHERE key = $1 
 
 const enterLive = `INSERT INTO daybook_live (key, job, state, reason, due_us, priority, lane, home, line, start_us, serial, parent,
   fence, claim, node, attempts, failures, losses, again, last_error)
-SELECT key, job, $2, $3, $4, priority, lane, home, line, start_us, serial, parent, fence, claim, node, attempts, $5, $6, $7, last_error
+SELECT key, job, $2, $3, $4, priority, lane, COALESCE((SELECT j.home FROM daybook_jobs j WHERE j.name = daybook_runs.job), home), line, start_us, serial, parent,
+  fence, claim, node, attempts, $5, $6, $7, last_error
 FROM daybook_runs WHERE key = $1`
 
 const moveRest = `UPDATE daybook_runs SET state = $5, reason = $6, failures = $7, losses = $8,

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -75,6 +76,21 @@ var leaseCases = []example{
 			k.ok(err)
 			equal(k, c.job.Name+" stale", applied[0].Stale, true)
 			equal(k, c.job.Name, k.find(r.Key).State, daybook.Running)
+		}
+	}},
+	{"an end that was decided before a person asked for it is decided again", func(k *kit) {
+		for _, result := range []daybook.Result{daybook.ResultNotDone, daybook.ResultDone, daybook.ResultLost} {
+			j := Job("report-" + strings.ReplaceAll(string(result), "_", "-"))
+			k.run(j, "2026-03-01")
+			r := k.one()
+			before := k.find(r.Key)
+			k.ok(k.s.CancelRunning(k.ctx, r.Key, r.Fence, k.act("cancel")))
+			k.stale(before.Next(daybook.Outcome{Result: result}, j.Policy(), k.now))
+			want := daybook.Cancelled
+			if result == daybook.ResultDone {
+				want = daybook.Done
+			}
+			equal(k, string(result), k.end(k.find(r.Key), j, daybook.Outcome{Result: result}).State, want)
 		}
 	}},
 	{"a renewal tells what is lost: rescued, claimed by another, or ended", func(k *kit) {
