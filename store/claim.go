@@ -45,6 +45,11 @@ func (s *Store) Claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*d
 			keys = append(keys, k)
 			return err
 		}
+		if c.Key == "" && c.Limit >= manyRows {
+			if err := t.pin(ctx); err != nil {
+				return err
+			}
+		}
 		base := []any{c.NewID(), c.Node, us(c.Lease), us(now)}
 		if c.Key != "" {
 			if err := t.query(ctx, claimKey, take, append(base, string(c.Key))...); err != nil {

@@ -34,6 +34,7 @@ type dialect struct {
 	unique  func(err error) bool
 	verify  func(ctx context.Context, db DB) error
 	version string // SELECT that returns the version of the database
+	pin     string // see tx.pin; empty: there is nothing to pin
 }
 
 var (
@@ -79,14 +80,19 @@ func bulkByRow(ctx context.Context, t *tx, text string, rows [][]any, each func(
 	if one, ok := oneRow[text]; ok {
 		text = one
 	}
+	// The driver starts a goroutine for each call that can be cancelled, which costs as much as the row.
+	short := context.WithoutCancel(ctx)
 	for _, row := range rows {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if each == nil {
-			if _, err := t.exec(ctx, text, row...); err != nil {
+			if _, err := t.exec(short, text, row...); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := t.query(ctx, text, each, row...); err != nil {
+		if err := t.query(short, text, each, row...); err != nil {
 			return err
 		}
 	}
@@ -95,6 +101,11 @@ func bulkByRow(ctx context.Context, t *tx, text string, rows [][]any, each func(
 
 // bulkByArrays runs the statement once, with an array a column.
 func bulkByArrays(ctx context.Context, t *tx, text string, rows [][]any, each func(*sql.Rows) error) error {
+	if len(rows) >= manyRows {
+		if err := t.pin(ctx); err != nil {
+			return err
+		}
+	}
 	args := make([]any, len(rows[0]))
 	for c := range args {
 		switch rows[0][c].(type) {

@@ -13,6 +13,7 @@ func postgres() *dialect {
 		name: "postgres", rewrite: rewritePostgres, list: listAsArray, bulk: bulkByArrays,
 		busy: postgresBusy, unique: func(err error) bool { return sqlState(err) == "23505" }, verify: verifyPostgres,
 		version: "SELECT 'PostgreSQL ' || current_setting('server_version')",
+		pin:     "SET LOCAL plan_cache_mode = force_generic_plan",
 	}
 }
 

@@ -37,7 +37,7 @@ func TestAServerThatIsNotThereIsSaidSo(t *testing.T) {
 	refused(t, err, daybook.CodeUnavailable, "refused")
 }
 
-// TestARestartOfTheServerIsOutlived: what was acknowledged is there after the server was killed, and the same handles go
+// TestARestartOfTheServerIsOutlived: what was acknowledged is there after the server was torn down, and the same handles go
 // on.
 func TestARestartOfTheServerIsOutlived(t *testing.T) {
 	if testing.Short() {
@@ -54,7 +54,7 @@ func TestARestartOfTheServerIsOutlived(t *testing.T) {
 		t.Fatal(err)
 	}
 	fill(t, s, "report", 100)
-	server.Stop(pgtest.Crash)
+	server.Stop(pgtest.Immediate)
 	if _, err := s.Counts(t.Context()); daybook.CodeOf(err) != daybook.CodeUnavailable {
 		t.Fatalf("while it is down: %v", err)
 	}

@@ -112,6 +112,8 @@ type tx struct {
 	*sql.Tx
 	s    *Store
 	used map[string]*sql.Stmt // SQLite: by text, bound to this transaction
+	// PostgreSQL: the plans of this transaction do not depend on how many rows come with a statement.
+	pinned bool
 }
 
 // errMet says that another transaction changed what this one had read: it is done again from the start.
@@ -206,6 +208,20 @@ func (t *tx) bulk(ctx context.Context, statement string, rows [][]any, each func
 		return nil
 	}
 	return t.s.d.bulk(ctx, t, statement, rows, each)
+}
+
+// manyRows is from when on a transaction's plans are pinned: below, the statement that pins them costs more than it saves.
+const manyRows = 50
+
+// pin keeps PostgreSQL from planning anew for the rows at hand: shown a thousand keys, it would rather hash a whole table,
+// history included, whose size it knew when it was small.
+func (t *tx) pin(ctx context.Context) error {
+	if t.pinned || t.s.d.pin == "" {
+		return nil
+	}
+	t.pinned = true
+	_, err := t.ExecContext(ctx, t.s.d.pin)
+	return err
 }
 
 // prepare keeps the statements of SQLite's one writing connection; PostgreSQL's driver has a cache of its own.

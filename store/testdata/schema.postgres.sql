@@ -32,6 +32,7 @@ CREATE UNIQUE INDEX daybook_alerts_number ON public.daybook_alerts USING btree (
 CREATE UNIQUE INDEX daybook_alerts_open ON public.daybook_alerts USING btree (kind, job, key) WHERE (closed_us = 0);
 CREATE UNIQUE INDEX daybook_alerts_pkey ON public.daybook_alerts USING btree (id);
 CREATE INDEX daybook_alerts_unfinished ON public.daybook_alerts USING btree (priority, at_us) WHERE (finished = 0);
+CREATE INDEX daybook_alerts_unnumbered ON public.daybook_alerts USING btree (at_us, id) WHERE (number = 0);
 daybook_attempts.key text collate C not null
 daybook_attempts.fence bigint not null
 daybook_attempts.question bigint not null default 0

@@ -25,6 +25,7 @@ CREATE INDEX daybook_alerts_at ON daybook_alerts (at_us);
 CREATE UNIQUE INDEX daybook_alerts_number ON daybook_alerts (number) WHERE number > 0;
 CREATE UNIQUE INDEX daybook_alerts_open ON daybook_alerts (kind, job, key) WHERE closed_us = 0;
 CREATE INDEX daybook_alerts_unfinished ON daybook_alerts (priority, at_us) WHERE finished = 0;
+CREATE INDEX daybook_alerts_unnumbered ON daybook_alerts (at_us, id) WHERE number = 0;
 CREATE TABLE daybook_attempts (
   key         TEXT  NOT NULL,
   fence       BIGINT NOT NULL,
