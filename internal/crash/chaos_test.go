@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	killsFlag = flag.Int("kills", 0, "kills of each chaos test (default 12, with -short 4)")
+	killsFlag = flag.Int("kills", 0, "kills of the chaos test on each database (default 12, with -short 4)")
 	seedFlag  = flag.Uint64("seed", 0, "seed of the chaos tests (default: another each time)")
 )
 
@@ -57,7 +57,11 @@ func TestChaos(t *testing.T) {
 		seed = rand.Uint64N(1_000_000) + 1
 	}
 	t.Parallel()
-	for _, kind := range []string{"sqlite", "postgres"} {
+	kinds := []string{"sqlite", "postgres"}
+	if testing.Short() {
+		kinds = kinds[:1]
+	}
+	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, kind, chaosJobs)
