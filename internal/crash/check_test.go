@@ -124,8 +124,9 @@ FROM daybook_runs r LEFT JOIN daybook_live l ON l.key = r.key ORDER BY r.start_u
 
 // figures are what a check counted.
 type figures struct {
-	windows, done, dead, skipped, covered, begun, lost int
-	charged, twice, forgotten                          int
+	windows, done, dead, skipped, covered int
+	begun, lost                           int
+	charged, further, twice, forgotten    int
 }
 
 func (f figures) String() string {
