@@ -50,7 +50,7 @@ func (s *Sender) masked(err error) error {
 	if err == nil {
 		return nil
 	}
-	text := daybook.Clip(oneLine(Mask(err.Error(), s.o.Secrets())), daybook.MaxErrorBytes)
+	text := daybook.Clip(oneLine(daybook.Mask(err.Error(), s.o.Secrets())), daybook.MaxErrorBytes)
 	return &sendError{text: text, err: err}
 }
 

@@ -84,7 +84,7 @@ type writer struct {
 }
 
 // clean makes a value that others wrote fit for a line.
-func (w *writer) clean(s string) string { return oneLine(Mask(s, w.f.Secrets)) }
+func (w *writer) clean(s string) string { return oneLine(daybook.Mask(s, w.f.Secrets)) }
 
 func (w *writer) zone() string {
 	switch {

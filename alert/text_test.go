@@ -186,7 +186,7 @@ func TestMask(t *testing.T) {
 		{"a%2Fb+c%26", "***", []string{"a/b c&"}},
 		{"aHVudGVyMg==", "***", []string{"hunter2"}},
 	} {
-		if got := Mask(c.text, c.secrets); got != c.want {
+		if got := daybook.Mask(c.text, c.secrets); got != c.want {
 			t.Errorf("%q: %q, want %q", c.text, got, c.want)
 		}
 	}

@@ -31,6 +31,7 @@ func (x *Executor) attempt(ctx context.Context, f *flight) {
 		x.end(f, work.Job.Policy(), daybook.Outcome{Result: daybook.ResultNotDone, Error: "read the secrets of the job: " + err.Error()})
 		return
 	}
+	f.secrets = secretsOf(work.Job, env)
 	if !x.begin(ctx, f, work) {
 		return
 	}
@@ -132,8 +133,9 @@ func (x *Executor) decide(f *flight, how func(r *daybook.Run, now time.Time) day
 	f.next = how(&f.stood, x.o.Clock())
 }
 
-// end decides what follows the outcome of an attempt.
+// end decides what follows the outcome of an attempt, which is kept without the secrets of its job.
 func (x *Executor) end(f *flight, p daybook.Policy, o daybook.Outcome) {
+	o = o.Mask(f.secrets)
 	f.outcome = o
 	x.decide(f, func(r *daybook.Run, now time.Time) daybook.Transition {
 		t := r.Next(o, p, now)
@@ -189,6 +191,7 @@ func (x *Executor) ask(ctx context.Context, f *flight, work Work) []daybook.Find
 	if err != nil {
 		return []daybook.Finding{{Answer: daybook.CannotTell, WireKey: r.WireKey(), Error: err.Error()}}
 	}
+	secrets := secretsOf(work.Job, env)
 	var found []daybook.Finding
 	for g := r.Effect.Generation; g >= 1; g-- {
 		wireKey := r.Key.WireKey(r.Effect.Step, g)
@@ -196,6 +199,7 @@ func (x *Executor) ask(ctx context.Context, f *flight, work Work) []daybook.Find
 		limited, cancel := context.WithTimeoutCause(ctx, daybook.ProbeTimeout, daybook.ErrTimeout)
 		one := work.Prober.Probe(limited, daybook.Order{Run: r, Job: work.Job, Attempt: r.Attempts, Fence: r.Fence, WireKey: wireKey, Env: env}, wireKey)
 		cancel()
+		one.Error, one.Data = daybook.Mask(one.Error, secrets), daybook.MaskJSON(one.Data, secrets)
 		found = append(found, one)
 		if err := x.store.Evidence(ctx, daybook.Attempt{Key: r.Key, Fence: r.Fence, Number: r.Attempts, Node: x.o.Node, WireKey: wireKey, Probe: true,
 			ClaimedAt: asked, EndedAt: x.o.Clock(), Result: daybook.Result(one.Answer), Error: one.Error, Data: one.Data}); err != nil {

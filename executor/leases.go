@@ -118,7 +118,7 @@ func (x *Executor) survivors(ctx context.Context, now time.Time) (err error) {
 			err = errors.Join(err, unknown)
 			continue
 		}
-		x.end(f, p, x.reportOf(f.adopted))
+		x.end(f, p, x.reportOf(f.run.Job, f.adopted))
 		x.tellLeft(f.run, &f.next)
 		x.over(f)
 	}
@@ -152,9 +152,3 @@ func (x *Executor) endOverdue(ctx context.Context, f *flight, now time.Time) err
 	return nil
 }
 
-func (x *Executor) reportOf(dir string) daybook.Outcome {
-	if o, ok := x.o.Survivor.Report(dir); ok {
-		return o
-	}
-	return daybook.Outcome{Result: daybook.ResultLost, Error: "daybook ended while it ran; it ended later and left no report"}
-}

@@ -1,0 +1,39 @@
+package executor
+
+import (
+	"fmt"
+
+	"github.com/daybook-run/daybook"
+)
+
+// secretsOf are the values in the environment of an attempt that are not written in the definition itself: what its
+// references stand for.
+func secretsOf(job *daybook.Job, env map[string]string) []string {
+	var list []string
+	for name, value := range env {
+		if written, ok := job.Env[name]; !ok || written != value {
+			list = append(list, value)
+		}
+	}
+	return list
+}
+
+// reportOf is what a process that outlived its daybook left as its report, without the secrets of its job. When those
+// cannot be looked up, nothing can be masked, and nothing that it said is kept.
+func (x *Executor) reportOf(job, dir string) daybook.Outcome {
+	o, ok := x.o.Survivor.Report(dir)
+	if !ok {
+		return daybook.Outcome{Result: daybook.ResultLost, Error: "daybook ended while it ran; it ended later and left no report"}
+	}
+	work, ok := x.o.Work(job)
+	if !ok {
+		return o // defined nowhere here: nothing says that it has secrets
+	}
+	env, err := environment(work)
+	if err != nil {
+		said := "what it printed is not kept: the secrets of the job could not be read to mask them"
+		return daybook.Outcome{Result: o.Result, Exit: o.Exit, RetryAfter: o.RetryAfter, Interrupted: o.Interrupted,
+			Error: fmt.Sprintf("%s (%v)", said, err), Output: daybook.Output{Text: said + "\n"}}
+	}
+	return o.Mask(secretsOf(work.Job, env))
+}
