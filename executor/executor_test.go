@@ -472,9 +472,13 @@ func TestSurvivor(t *testing.T) {
 					r.survivor.report[place] = daybook.Outcome{Result: c.report, Error: "said"}
 				}
 				r.mu.Unlock()
+				r.passes(time.Second)
 				r.tick(leases)
 				r.settles()
 				run := r.is(k, c.state, "")
+				if attempts, err := s.Attempts(t.Context(), k); err != nil || len(attempts) != 1 || attempts[0].LateResult != "" {
+					t.Errorf("%+v %v", attempts, err)
+				}
 				if c.kind != "" && (run.Letter == nil || run.Letter.Kind != c.kind) {
 					t.Errorf("letter %+v", run.Letter)
 				}

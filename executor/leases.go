@@ -79,7 +79,7 @@ func (x *Executor) held(now time.Time) []*flight {
 	defer x.mu.Unlock()
 	held := make([]*flight, 0, len(x.flights))
 	for _, f := range x.flights {
-		if f.ended.IsZero() || now.Sub(f.ended) < x.o.Lease {
+		if f.ended.IsZero() || now.Sub(f.ended) < x.o.Lease && f.next.On != daybook.OnLost { // what is lost is written by the lease it had
 			held = append(held, f)
 		}
 	}
