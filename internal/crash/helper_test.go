@@ -94,6 +94,10 @@ func helper(args []string) int {
 	case "gateway":
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
+		go func() { // it ends with the test, however that ends
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			stop()
+		}()
 		if err := gateway.Main(ctx, args[1:], os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1

@@ -170,6 +170,10 @@ func (w *world) startGateway() {
 	cmd := exec.Command(w.me, "gateway", "-book", w.book)
 	cmd.Env = w.env()
 	cmd.Stderr = w.log
+	guard, err := cmd.StdinPipe() // closed by the end of this process
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		w.t.Fatal(err)
@@ -178,6 +182,7 @@ func (w *world) startGateway() {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() {
+		_ = guard.Close()
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
