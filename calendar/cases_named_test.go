@@ -248,22 +248,49 @@ func TestH21RuleChange(t *testing.T) {
 }
 
 // ZoneBounds of embedded data stands still on 31 December of leap years, and names ends of years where nothing changes.
+// Both ways of meeting them end soon: asking for the next change, and walking a schedule over such a day.
 func TestH22ZoneBoundsDoesNotAdvance(t *testing.T) {
 	rowsNamed(t, "CH68")
-	start := time.Now()
-	for _, name := range []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Nuuk", "Asia/Tokyo"} {
-		z := zone{embedded(t, name)}
-		for year := 2028; year <= 2100; year += 4 {
-			from, to := newDate(year, 12, 30).seconds(), newDate(year+1, 1, 2).seconds()
-			for u := from; u < to; u += 1800 {
-				if _, change, ok := z.change(u, to); ok {
-					t.Fatalf("%s: a change at %d", name, change)
-				}
-			}
+	for _, c := range caseRows(t) {
+		if c.id == "CH68" {
+			c.check(t, embedded(t, "Europe/Berlin"))
 		}
 	}
-	if d := time.Since(start); d > time.Second {
-		t.Errorf("took %s", d)
+	quickest := time.Hour
+	for range 3 { // a busy machine may take a slice in between
+		start := time.Now()
+		for _, name := range []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Nuuk", "Asia/Tokyo"} {
+			aroundLeapYears(t, embedded(t, name))
+		}
+		quickest = min(quickest, time.Since(start))
+	}
+	if quickest > time.Second {
+		t.Errorf("took %s", quickest)
+	}
+}
+
+// aroundLeapYears searches around the last day of each leap year, where nothing changes.
+func aroundLeapYears(t *testing.T, loc *time.Location) {
+	t.Helper()
+	s, err := compile(Spec{Schedule: "daily 09:00"}, loc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := zone{loc}
+	for year := 2028; year <= 2100; year += 4 {
+		from, to := newDate(year, 12, 30).seconds(), newDate(year+1, 1, 2).seconds()
+		for u := from; u < to; u += 1800 {
+			if _, change, ok := z.change(u, to); ok {
+				t.Fatalf("%s: a change at %d", loc, change)
+			}
+		}
+		n := 0
+		for range s.Between(time.Unix(from, 0), time.Unix(to, 0)) {
+			n++
+		}
+		if n != 3 {
+			t.Errorf("%s: %d fires at the end of %d", loc, n, year)
+		}
 	}
 }
 
