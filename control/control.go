@@ -5,7 +5,7 @@
 //
 // Where to find what: trigger.go (ask for a key), answer.go (what is said to it), acts.go (letters and runs), jobs.go
 // (definitions, pauses, holds, the inventory), story.go (all that is known about a key), status.go (did everything
-// run?), doctor.go (is the installation sound?), reads.go (lists), messages.go (every text).
+// run?), doctor.go (is the installation sound?), alerts.go (who is told), reads.go (lists), messages.go (every text).
 package control
 
 import (
@@ -19,6 +19,7 @@ import (
 
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/calendar"
+	"github.com/daybook-run/daybook/internal/notice"
 )
 
 // Limits.
@@ -38,6 +39,8 @@ type Options struct {
 	Days func(calendar string) (*calendar.Days, error)
 	// Defined returns the definition that a file brings for a job that the ledger may not know yet. May be nil.
 	Defined func(job string) (*daybook.Job, bool)
+	// Told returns the channels on which people are told of a priority; not known: no file says so. May be nil.
+	Told func(p daybook.Priority) (channels []string, known bool)
 	// Wake tells the executors and schedulers of this process that there may be something to do. May be nil: they poll.
 	Wake func()
 }
@@ -48,6 +51,13 @@ type Store interface {
 	daybook.Reader
 	// Note records an act that no transition brings.
 	Note(ctx context.Context, a daybook.Activity) error
+	// AlertRows returns the open alerts by priority and age, or all, newest first; AlertRow the one of a number, or an error
+	// with CodeNotFound.
+	AlertRows(ctx context.Context, openOnly bool, limit int) ([]notice.Row, error)
+	AlertRow(ctx context.Context, number int64) (notice.Row, error)
+	AckAlert(ctx context.Context, number int64, act daybook.Activity) (changed bool, err error)
+	MuteAlerts(ctx context.Context, m notice.Mute, act daybook.Activity) error
+	Mutes(ctx context.Context, now time.Time) ([]notice.Mute, error)
 }
 
 // Control carries out what people ask for. It is safe for concurrent use.
@@ -74,6 +84,9 @@ func New(s Store, o Options) *Control {
 	}
 	if o.Wake == nil {
 		o.Wake = func() {}
+	}
+	if o.Told == nil {
+		o.Told = func(daybook.Priority) ([]string, bool) { return nil, false }
 	}
 	if o.Defined == nil {
 		o.Defined = func(string) (*daybook.Job, bool) { return nil, false }

@@ -44,11 +44,6 @@ func (c *Control) Letters(ctx context.Context, openOnly bool, limit int) ([]dayb
 	return c.s.Letters(ctx, openOnly, min(limit, maxListed))
 }
 
-// Alerts lists alerts: the open ones by priority and age, or all, newest first.
-func (c *Control) Alerts(ctx context.Context, openOnly bool, limit int) ([]daybook.Alert, error) {
-	return c.s.Alerts(ctx, openOnly, min(limit, maxListed))
-}
-
 // Activities lists who did what, newest first.
 func (c *Control) Activities(ctx context.Context, since time.Time, actor string, limit int) ([]daybook.Activity, error) {
 	return c.s.Activities(ctx, since, actor, min(limit, maxListed))

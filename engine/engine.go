@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/alert"
 	"github.com/daybook-run/daybook/calendar"
 	"github.com/daybook-run/daybook/control"
 	"github.com/daybook-run/daybook/executor"
@@ -37,6 +38,9 @@ type Options struct {
 	Dir       string               // for what outlives a crash: a directory of this host and ledger; empty: none
 	Days      func(name string) (*calendar.Days, error)
 	Exec      runner.Exec
+	// Alerts are the channels and who is told on them; what it says of ids and logs is replaced. Without channels alerts
+	// are rows only. Start refuses a route to a channel that is not there.
+	Alerts    alert.Options
 	NoMigrate bool // refuse an older schema instead of bringing it up to date
 	Log       *slog.Logger
 	Now       func() time.Time     // default: time.Now
@@ -53,6 +57,7 @@ const DefaultRetention = 30 * 24 * time.Hour
 type Engine struct {
 	o        Options
 	store    *store.Store
+	rows     ringing // the store, for those who bring alerts
 	node     daybook.Node
 	clock    *clock
 	schedule *scheduler.Scheduler
@@ -68,7 +73,9 @@ type Engine struct {
 // Definition is a job with how this process does it.
 type Definition struct {
 	Job daybook.Job // as written; it is completed here
-	// Env resolves the secrets of a command, when an attempt starts. May be nil.
+	// Env resolves what the definition refers to, when an attempt starts: variables of a command by their names, what an
+	// HTTP call needs by those of runner.EnvSecret and its kin. Values that the definition does not hold itself are masked
+	// wherever they could show. May be nil.
 	Env func() (map[string]string, error)
 	// Do and Ask are the registered function and its probe, for a job without a command.
 	Do  runner.Func
@@ -83,14 +90,14 @@ func Open(ctx context.Context, db DB, o Options) (*Engine, error) {
 		return nil, err
 	}
 	version, source := calendar.TZData()
-	e := &Engine{o: o, store: s, work: make(map[string]executor.Work), definitions: make(map[string]*daybook.Job)}
+	e := &Engine{o: o, store: s, rows: ringing{s, make(chan struct{}, 1)}, work: make(map[string]executor.Work), definitions: make(map[string]*daybook.Job)}
 	e.node = daybook.Node{ID: newID(), Host: hostname(), PID: os.Getpid(), Role: o.Role, Version: o.Version, TZData: version + " " + source,
 		StartedAt: o.Now(), BootID: bootID()}
 	e.clock = newClock(s, e.node, o.Now, o.Boot, o.Log)
-	e.exec = executor.New(s, executor.Options{Node: e.node.ID, Home: home(o.Role), Slots: o.Slots, Lease: o.Lease, Dir: o.Dir, Survivor: &o.Exec, NewID: newID,
+	e.exec = executor.New(e.rows, executor.Options{Node: e.node.ID, Home: home(o.Role), Slots: o.Slots, Lease: o.Lease, Dir: o.Dir, Survivor: &o.Exec, NewID: newID,
 		Clock: e.clock.Now, Work: e.workOf, MayClaim: e.clock.usable, Log: o.Log})
 	e.schedule = scheduler.New(s, scheduler.Options{Compile: e.compile, TZData: e.node.TZData, Log: o.Log, Woke: e.exec.Wake})
-	e.control = control.New(s, control.Options{Clock: e.clock.Now, Days: e.days, Defined: e.defined, Wake: e.exec.Wake})
+	e.control = control.New(s, control.Options{Clock: e.clock.Now, Days: e.days, Defined: e.defined, Wake: e.exec.Wake, Told: e.told})
 	return e, nil
 }
 
@@ -224,13 +231,13 @@ func (e *Engine) complete(d Definition) (scheduler.Job, executor.Work, error) {
 		return j, executor.Work{}, err
 	}
 	var faults []error
-	for _, f := range j.Check() {
+	for _, f := range append(j.Check(), runner.CheckHTTP(j.Job)...) {
 		faults = append(faults, f.Err)
 	}
 	if len(faults) > 0 {
 		return j, executor.Work{}, errors.Join(faults...)
 	}
-	r, err := runner.For(j.Job, runner.Options{Exec: e.o.Exec, Funcs: map[string]runner.GoFunc{j.Name: {Do: d.Do, Ask: d.Ask}}})
+	r, err := runner.For(j.Job, runner.Options{Exec: e.o.Exec, HTTP: runner.HTTP{Clock: e.clock.Now}, Funcs: map[string]runner.GoFunc{j.Name: {Do: d.Do, Ask: d.Ask}}})
 	if err != nil {
 		return j, executor.Work{}, err
 	}
@@ -255,6 +262,9 @@ const stopTimeout = daybook.TerminationGrace + 10*time.Second
 // Start loads the defined jobs and works until ctx ends; then it stops gracefully: nothing new starts, what runs is asked
 // to end, and every end is written. ready, if not nil, is called once everything runs.
 func (e *Engine) Start(ctx context.Context, ready func()) error {
+	if err := e.alerts().Check(); err != nil {
+		return err
+	}
 	if err := e.clock.begin(ctx); err != nil {
 		return err
 	}
@@ -268,7 +278,7 @@ func (e *Engine) Start(ctx context.Context, ready func()) error {
 	defer stopWorking()
 	var running sync.WaitGroup
 	o := loop.Options{Now: e.clock.Now, Log: e.o.Log}
-	running.Go(func() { loop.Run(ctx, e.planning(), o) })
+	running.Go(func() { loop.Run(ctx, append(e.planning(), e.telling()...), o) })
 	running.Go(func() { loop.Run(working, e.working(), o) })
 	if ready != nil {
 		ready()
