@@ -8,7 +8,7 @@ import (
 // JobState is what the ledger keeps about a job.
 type JobState struct {
 	Name       string
-	Home       string    // "" or HomeOnce
+	Home       string    // who plans and runs it: see Run.Home
 	Revision   int64     // current, from 1
 	Since      time.Time // from when it counts
 	Definition []byte    // canonical
@@ -42,6 +42,7 @@ type PlannedWindow struct {
 // A scan has From equal to To and brings windows behind the cursor that have no row.
 type Plan struct {
 	Job      *Job
+	Home     string // of the job, and so of the runs
 	Revision int64
 	Source   Source // schedule; catchup for a scan
 	From, To time.Time
@@ -251,7 +252,7 @@ func (d *planning) tell(windows []PlannedWindow, reason Reason) {
 
 func (d *planning) run(w PlannedWindow) *Run {
 	r := NewRun(d.plan.Job, d.plan.Revision, w.Window, 1, "", d.now)
-	r.Fire, r.TZData = w.Fires[0], d.plan.TZData
+	r.Fire, r.TZData, r.Home = w.Fires[0], d.plan.TZData, d.plan.Home
 	r.FirstSource, r.Triggers = d.source(w), len(w.Fires)
 	r.Cover = Bounds{Start: w.Window.Start, End: w.Window.End}
 	r.Due = w.FireAt.Add(StartDelay(r.Key, d.plan.Job.Jitter))

@@ -81,7 +81,7 @@ type Run struct {
 	Hold      Reason    // not empty: not to be claimed, for this reason
 	Due       time.Time // when it may be claimed, or was first due
 	NotBefore time.Time // the nominal start; Due moves with the ladder, this does not
-	Home      string    // who may claim it: "" any serve, HomeOnce only `daybook once`
+	Home      string    // who may claim it: "" any serve, HomeOnce only `daybook once`, else the application of that name
 	Line      string    // runs of one line wait for each other, oldest window first; empty: none
 	Serial    string
 	CoveredBy Key

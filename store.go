@@ -21,7 +21,8 @@ type Planner interface {
 	// TakeRevisions makes the given definitions the current ones. A definition that equals the current one keeps its
 	// number. A new job starts at now: its past is not decided. Before a changed one counts, the caller has planned the
 	// old one up to now; left are the windows that fall between, written as skipped: schedule changed. Jobs that are
-	// known, not in the list and not at home elsewhere are retired. The states afterwards are returned.
+	// known, not in the list and not at home elsewhere are retired. The states afterwards are returned. An error with
+	// CodeConflict: a job is at home elsewhere, and not retired there.
 	TakeRevisions(ctx context.Context, changes []Revision, retireOthers bool, now time.Time) ([]JobState, error)
 	// Plan decides and writes plans. A plan whose cursor or revision is no longer the ledger's is not written: another
 	// scheduler was first, and Planned.Stale says so.
@@ -41,6 +42,8 @@ type Revision struct {
 	Job  *Job
 	Home string
 	Left []Window // windows that the change leaves out
+	// Gone retires the job of this name, if it is known at this home, instead.
+	Gone bool
 }
 
 // Planned is what became of a plan.
@@ -194,7 +197,7 @@ type Node struct {
 	ID        string
 	Host      string
 	PID       int
-	Role      string // serve, once
+	Role      string // serve, once, or the name of an application
 	Version   string
 	TZData    string
 	StartedAt time.Time

@@ -29,7 +29,7 @@ type Watched struct {
 
 // watched reports whether anything is owed: not while a job is paused, retired, without schedule, or run by a crontab.
 func (w *Watched) watched() bool {
-	return w.Schedule != nil && w.Job.Schedule != "" && !w.State.Paused && w.State.RetiredAt.IsZero() && w.State.Home == ""
+	return w.Schedule != nil && w.Job.Schedule != "" && !w.State.Paused && w.State.RetiredAt.IsZero() && w.State.Home != daybook.HomeOnce
 }
 
 // frozen is how much of a span lay within freezes: nothing started then because a person wanted it so.
@@ -118,7 +118,7 @@ func Late(w *Watched, now time.Time) (keys []daybook.Key, alert *daybook.Alert) 
 	for _, r := range w.Runs {
 		known[r.Key] = true
 		switch {
-		case !r.State.Live(), r.Again, r.Lane == daybook.LaneBackfill, r.Home != "":
+		case !r.State.Live(), r.Again, r.Lane == daybook.LaneBackfill, r.Home == daybook.HomeOnce:
 		case r.Hold == daybook.ReasonPaused, r.Hold == daybook.ReasonFrozen, r.Hold == daybook.ReasonClock, r.Hold == daybook.ReasonNoDefinition:
 		case r.Priority != daybook.P0 && r.Attempts > 0:
 		case r.Hold != "":

@@ -188,7 +188,7 @@ func (w *Watcher) arrived(ctx context.Context, k daybook.Key) (bool, error) {
 	case r.State == daybook.Skipped:
 		return false, nil
 	case r.State.Live():
-		return r.Home == "" && r.Attempts > 0, nil
+		return r.Home != daybook.HomeOnce && r.Attempts > 0, nil
 	}
 	return true, nil
 }

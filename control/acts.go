@@ -235,12 +235,12 @@ func (c *Control) acted(ctx context.Context, a Acted, now time.Time) (Acted, err
 	if a.Run, err = c.s.Run(ctx, a.Key); err != nil {
 		return a, err
 	}
-	if a.Run.State.Live() && a.Run.Home == "" {
+	if a.Run.State.Live() && a.Run.Home != daybook.HomeOnce {
 		nodes, err := c.s.Nodes(ctx)
 		if err != nil {
 			return a, err
 		}
-		a.NobodyExecutes = len(aliveNodes(nodes, now)) == 0
+		a.NobodyExecutes = len(aliveNodes(nodes, a.Run.Home, now)) == 0
 	}
 	return a, nil
 }

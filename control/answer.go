@@ -78,12 +78,12 @@ func (c *Control) answer(ctx context.Context, t target, reply daybook.Reply, run
 			return a, err
 		}
 	}
-	if r := a.About(); r != nil && r.State.Live() && r.Home == "" && t.ask.Source != daybook.SourceOnce { // once runs it itself
+	if r := a.About(); r != nil && r.State.Live() && r.Home != daybook.HomeOnce && t.ask.Source != daybook.SourceOnce { // once runs it itself
 		nodes, err := c.s.Nodes(ctx)
 		if err != nil {
 			return a, err
 		}
-		a.NobodyExecutes = len(aliveNodes(nodes, now)) == 0
+		a.NobodyExecutes = len(aliveNodes(nodes, r.Home, now)) == 0
 	}
 	return a, nil
 }

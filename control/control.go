@@ -41,6 +41,8 @@ type Options struct {
 	Defined func(job string) (*daybook.Job, bool)
 	// Told returns the channels on which people are told of a priority; not known: no file says so. May be nil.
 	Told func(p daybook.Priority) (channels []string, known bool)
+	// Home is where those jobs are at home; empty: in a file.
+	Home string
 	// Wake tells the executors and schedulers of this process that there may be something to do. May be nil: they poll.
 	Wake func()
 }
@@ -253,7 +255,7 @@ func (c *Control) lookUp(ctx context.Context, name string, write bool, now time.
 		return c.read(st), nil
 	}
 	if j, defined := c.o.Defined(name); defined {
-		return c.makeKnown(ctx, *j, "", st, write, now)
+		return c.makeKnown(ctx, *j, c.o.Home, st, write, now)
 	}
 	if ok {
 		return c.read(st), nil
@@ -303,10 +305,15 @@ func (c *Control) runOf(ctx context.Context, k daybook.Key) (*daybook.Run, error
 	return nil, noKey(k)
 }
 
-// aliveNodes returns the nodes with role serve that were seen lately.
-func aliveNodes(nodes []daybook.Node, now time.Time) []daybook.Node {
+// aliveNodes returns the nodes that do what is at a home and were seen lately: those with role serve for a file's, else those
+// of the application.
+func aliveNodes(nodes []daybook.Node, home string, now time.Time) []daybook.Node {
+	role := home
+	if role == "" {
+		role = "serve"
+	}
 	return slices.DeleteFunc(slices.Clone(nodes), func(n daybook.Node) bool {
-		return n.Role != "serve" || !n.StoppedAt.IsZero() || now.Sub(n.SeenAt) > nodeSeen
+		return n.Role != role || !n.StoppedAt.IsZero() || now.Sub(n.SeenAt) > nodeSeen
 	})
 }
 

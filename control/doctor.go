@@ -81,7 +81,7 @@ func (d *doctor) nodes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.alive = aliveNodes(nodes, d.now)
+	d.alive = aliveNodes(nodes, "", d.now)
 	counts, err := d.c.s.Counts(ctx)
 	if err != nil {
 		return err
@@ -244,7 +244,7 @@ func (d *doctor) horizon(k known, seen map[string]bool) {
 
 // behind finds a job whose due windows nobody decides.
 func (d *doctor) behind(k known) {
-	if k.schedule == nil || k.state.Home != "" || k.state.Fault != "" || k.state.Cursor.IsZero() {
+	if k.schedule == nil || k.state.Home == daybook.HomeOnce || k.state.Fault != "" || k.state.Cursor.IsZero() {
 		return
 	}
 	for f := range k.schedule.Between(k.state.Cursor, d.now.Add(-plannedWithin)) {
@@ -255,7 +255,7 @@ func (d *doctor) behind(k known) {
 
 // accounted compares the last days of a job with its rows: every window behind the cursor has one, or lies in a span.
 func (d *doctor) accounted(ctx context.Context, k known) error {
-	if k.schedule == nil || k.state.Home != "" || k.job.Schedule == "" || k.job.Missed == daybook.NeverMissed {
+	if k.schedule == nil || k.state.Home == daybook.HomeOnce || k.job.Schedule == "" || k.job.Missed == daybook.NeverMissed {
 		return nil
 	}
 	from := d.now.Add(-accountedDays)

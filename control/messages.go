@@ -159,7 +159,7 @@ func (a Answer) Line() string {
 	}
 	switch {
 	case a.NobodyExecutes:
-		text += " " + msgNobody
+		text += " " + nobodyExecutes(a.About())
 	case a.forOnce():
 		text += " " + msgOnceOnly
 	}
@@ -170,6 +170,22 @@ const (
 	msgNobody   = "Nobody executes now: no serve was seen in the last 30 s."
 	msgOnceOnly = "No file defines its job: only daybook once runs it."
 )
+
+// nobodyExecutes says that whoever would do a run is not there.
+func nobodyExecutes(r *daybook.Run) string {
+	if r.Home == "" {
+		return msgNobody
+	}
+	return fmt.Sprintf("Nobody executes now: the application %s was not seen in the last 30 s.", r.Home)
+}
+
+// executor is what a person starts so that a run is done.
+func executor(r *daybook.Run) string {
+	if r.Home == "" {
+		return "daybook serve"
+	}
+	return "start " + r.Home
+}
 
 // forOnce reports whether the run waits for `daybook once`, and another door asked.
 func (a Answer) forOnce() bool {
@@ -221,7 +237,7 @@ func (a Answer) Next() string {
 	}
 	again := fmt.Sprintf("daybook job trigger %s --window %s", a.Key.Job(), a.label())
 	if a.NobodyExecutes && a.Outcome != daybook.Refused {
-		return "daybook serve"
+		return executor(a.About())
 	}
 	if a.forOnce() {
 		return onceCommand(a.Job, a.run())
@@ -502,7 +518,7 @@ func (a Acted) Line() string {
 		text += fmt.Sprintf(" It is held: %s.", a.Run.Hold)
 	}
 	if a.NobodyExecutes {
-		text += " " + msgNobody
+		text += " " + nobodyExecutes(a.Run)
 	}
 	if a.Run.State.Live() && a.Run.Home == daybook.HomeOnce && !a.Asked {
 		text += " " + msgOnceOnly
@@ -516,7 +532,7 @@ func (a Acted) Next() string {
 	case a.Run.State.Live() && a.Run.Home == daybook.HomeOnce && !a.Asked:
 		return onceCommand(daybook.JobState{}, a.Run)
 	case a.NobodyExecutes:
-		return "daybook serve"
+		return executor(a.Run)
 	case a.Run.State.Live():
 		return "daybook run watch " + string(a.Key)
 	case a.Run.State == daybook.Dead && a.Run.Letter != nil && a.Run.Letter.State == daybook.LetterOpen:
@@ -707,6 +723,13 @@ func nobodyText(seen, now time.Time) string {
 		return "nobody executes: no serve was ever seen"
 	}
 	return fmt.Sprintf("nobody executes: a serve was seen last %s ago", short(now.Sub(seen)))
+}
+
+func idleText(n daybook.Node, now time.Time) string {
+	if n.SeenAt.IsZero() {
+		return fmt.Sprintf("nobody executes the jobs of the application %s: it was never seen", n.Role)
+	}
+	return fmt.Sprintf("nobody executes the jobs of the application %s: it was seen last %s ago", n.Role, short(now.Sub(n.SeenAt)))
 }
 
 // Doctor.

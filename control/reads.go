@@ -68,10 +68,10 @@ func (c *Control) Output(ctx context.Context, key daybook.Key, fence int64) (day
 // Nodes lists the processes that work on the ledger, the one seen last first.
 func (c *Control) Nodes(ctx context.Context) ([]daybook.Node, error) { return c.s.Nodes(ctx) }
 
-// Executing reports whether anybody executes runs: a serve that was seen in the last 30 s.
-func (c *Control) Executing(ctx context.Context) (bool, error) {
+// Executing reports whether anybody executes what is at a home: a serve, or the application, that was seen in the last 30 s.
+func (c *Control) Executing(ctx context.Context, home string) (bool, error) {
 	nodes, err := c.s.Nodes(ctx)
-	return len(aliveNodes(nodes, c.now())) > 0, err
+	return len(aliveNodes(nodes, home, c.now())) > 0, err
 }
 
 // Info describes the ledger itself.

@@ -63,13 +63,15 @@ type Status struct {
 	Holds    []daybook.Hold
 	Serves   []daybook.Node // alive
 	SeenAt   time.Time      // a serve was seen last; zero: never
+	// Idle are the applications that do jobs of this ledger and of which no process is alive, with when one was seen last.
+	Idle []daybook.Node
 }
 
 // Exit is the exit code of the command line: 6 when nobody executes, 3 when a person is needed or it is not known, else
 // 0. That no reconcile job exists is told, and is no reason for 3.
 func (s Status) Exit() int {
 	switch {
-	case len(s.Serves) == 0 && len(s.Jobs) > 0:
+	case s.unserved(), len(s.Idle) > 0:
 		return daybook.ExitUnreachable
 	case s.Ran.Verdict != VerdictYes, s.Money.Verdict == VerdictNo:
 		return daybook.ExitNeedsPerson
@@ -119,7 +121,7 @@ func (c *Control) Status(ctx context.Context, only ...string) (Status, error) {
 	if err != nil {
 		return s, err
 	}
-	s.Serves = aliveNodes(nodes, now)
+	s.Serves = aliveNodes(nodes, "", now)
 	for _, n := range nodes {
 		if n.Role == "serve" && n.SeenAt.After(s.SeenAt) {
 			s.SeenAt = n.SeenAt
@@ -132,6 +134,7 @@ func (c *Control) Status(ctx context.Context, only ...string) (Status, error) {
 			s.Jobs = append(s.Jobs, v)
 		}
 	}
+	s.idle(nodes)
 	letters, err := c.s.Letters(ctx, true, maxListed)
 	if err != nil {
 		return s, err
@@ -207,11 +210,34 @@ func (c *Control) needLetters(ctx context.Context, s *Status, letters []daybook.
 	return nil
 }
 
+// unserved reports whether there are jobs that a serve would do, and none is alive.
+func (s *Status) unserved() bool {
+	return len(s.Serves) == 0 && slices.ContainsFunc(s.Jobs, func(v JobView) bool { return v.State.Home == "" || v.State.Home == daybook.HomeOnce })
+}
+
+// idle finds the applications of which no process is alive.
+func (s *Status) idle(nodes []daybook.Node) {
+	for _, v := range s.Jobs {
+		home := v.State.Home
+		if home == "" || home == daybook.HomeOnce || slices.ContainsFunc(s.Idle, func(n daybook.Node) bool { return n.Role == home }) ||
+			len(aliveNodes(nodes, home, s.At)) > 0 {
+			continue
+		}
+		last := daybook.Node{Role: home}
+		for _, n := range nodes {
+			if n.Role == home && n.SeenAt.After(last.SeenAt) {
+				last = n
+			}
+		}
+		s.Idle = append(s.Idle, last)
+	}
+}
+
 // late finds live runs that are behind.
 func (s *Status) late(live []*daybook.Run, views map[string]JobView, wanted func(string) bool) {
 	for _, r := range live {
 		v := views[r.Job]
-		if !wanted(r.Job) || r.Again || r.Lane != daybook.LaneLive || r.Home != "" || v.State.Paused || r.Hold == daybook.ReasonPaused {
+		if !wanted(r.Job) || r.Again || r.Lane != daybook.LaneLive || r.Home == daybook.HomeOnce || v.State.Paused || r.Hold == daybook.ReasonPaused {
 			continue
 		}
 		grace, longest := daybook.DefaultGrace, time.Duration(0)
@@ -238,7 +264,7 @@ func (s *Status) late(live []*daybook.Run, views map[string]JobView, wanted func
 // unplanned finds fires that passed and that no scheduler has decided.
 func (s *Status) unplanned() {
 	for _, v := range s.Jobs {
-		if v.known.schedule == nil || v.State.Paused || v.State.Home != "" || v.State.Cursor.IsZero() {
+		if v.known.schedule == nil || v.State.Paused || v.State.Home == daybook.HomeOnce || v.State.Cursor.IsZero() {
 			continue
 		}
 		for f := range v.known.schedule.Between(v.State.Cursor, s.At) {
@@ -258,7 +284,7 @@ func (s *Status) unplanned() {
 // first fire behind the last good window, so that a weekend without fires is none.
 func (s *Status) silent() {
 	for _, v := range s.Jobs {
-		if v.known.schedule == nil || v.State.Paused || v.State.Home != "" || v.Job.Schedule == "" || v.Job.Work == daybook.Long || v.Job.Expect.MaxSilence <= 0 {
+		if v.known.schedule == nil || v.State.Paused || v.State.Home == daybook.HomeOnce || v.Job.Schedule == "" || v.Job.Work == daybook.Long || v.Job.Expect.MaxSilence <= 0 {
 			continue
 		}
 		base := v.State.FirstSeen
@@ -306,7 +332,10 @@ func (s *Status) standing() {
 	for _, h := range s.Holds {
 		s.NeedsYou = append(s.NeedsYou, Need{Priority: daybook.P0, Kind: "held", Text: holdText(h), Since: h.Since, Do: endHoldCommand(h)})
 	}
-	if len(s.Serves) == 0 && len(s.Jobs) > 0 {
+	for _, n := range s.Idle {
+		s.NeedsYou = append(s.NeedsYou, Need{Priority: daybook.P0, Kind: "nobody executes", Text: idleText(n, s.At), Since: n.SeenAt, Do: "start " + n.Role})
+	}
+	if s.unserved() {
 		s.NeedsYou = append(s.NeedsYou, Need{Priority: daybook.P0, Kind: "nobody executes", Text: nobodyText(s.SeenAt, s.At), Since: s.SeenAt, Do: "daybook serve"})
 	}
 	slices.SortStableFunc(s.NeedsYou, func(a, b Need) int {
@@ -320,10 +349,10 @@ func (s *Status) standing() {
 // figures counts, and looks ahead.
 func (s *Status) figures() {
 	for _, v := range s.Jobs {
-		if v.NextKey != "" && v.State.Home == "" && !v.State.Paused && v.Next.At.Sub(s.At) <= lookAhead {
+		if v.NextKey != "" && v.State.Home != daybook.HomeOnce && !v.State.Paused && v.Next.At.Sub(s.At) <= lookAhead {
 			s.Next = append(s.Next, NextFire{Job: v.Name, Fire: v.Next, Key: v.NextKey})
 		}
-		if v.DueKey == "" || v.State.Paused || v.State.Home != "" {
+		if v.DueKey == "" || v.State.Paused || v.State.Home == daybook.HomeOnce {
 			continue
 		}
 		state := daybook.State("")

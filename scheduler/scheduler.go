@@ -50,6 +50,7 @@ type Options struct {
 	// Compile completes an earlier definition, to decide what fell under it.
 	Compile func(daybook.Job) (Job, error)
 	TZData  string // version of the zone data, stored with each run
+	Home    string // of the jobs that Load brings; empty: those of a file
 	Log     *slog.Logger
 	// Woke is called after runs were made that can be claimed. May be nil.
 	Woke func()
@@ -63,6 +64,8 @@ type Scheduler struct {
 	queue queue
 	scans []*entry // by when their look-back is compared next
 
+	gone []string // jobs that Load retires
+
 	held   []*entry // due, but nothing of their kind starts now
 	heldAt time.Time
 }
@@ -70,6 +73,7 @@ type Scheduler struct {
 // entry is one job as this process plans it.
 type entry struct {
 	Job
+	home      string
 	revision  int64
 	cursor    time.Time
 	since     time.Time // first seen
@@ -108,8 +112,8 @@ func (s *Scheduler) Load(ctx context.Context, jobs []Job, retireOthers bool, now
 	named := make(map[string]bool, len(jobs))
 	for _, j := range jobs {
 		named[j.Name] = true
-		change := daybook.Revision{Job: j.Job}
-		if st, ok := known[j.Name]; ok && st.RetiredAt.IsZero() && string(st.Definition) != string(j.Canonical()) {
+		change := daybook.Revision{Job: j.Job, Home: s.o.Home}
+		if st, ok := known[j.Name]; ok && st.RetiredAt.IsZero() && (st.Home == s.o.Home || st.Home == daybook.HomeOnce) && string(st.Definition) != string(j.Canonical()) {
 			change.Left = s.endRevision(ctx, st, &j, now)
 		}
 		changes = append(changes, change)
@@ -117,6 +121,12 @@ func (s *Scheduler) Load(ctx context.Context, jobs []Job, retireOthers bool, now
 	for _, st := range states {
 		if retireOthers && st.Home == "" && !named[st.Name] && st.RetiredAt.IsZero() {
 			s.endRevision(ctx, st, nil, now)
+		}
+	}
+	for _, name := range s.gone {
+		if st, ok := known[name]; ok && !named[name] && st.Home == s.o.Home && st.RetiredAt.IsZero() {
+			s.endRevision(ctx, st, nil, now)
+			changes = append(changes, daybook.Revision{Job: &daybook.Job{Name: name}, Home: s.o.Home, Gone: true})
 		}
 	}
 	if states, err = s.store.TakeRevisions(ctx, changes, retireOthers, now); err != nil {
@@ -132,6 +142,9 @@ func (s *Scheduler) Load(ctx context.Context, jobs []Job, retireOthers bool, now
 	return nil
 }
 
+// Retire says which jobs of its home are done nowhere any more, for the next Load.
+func (s *Scheduler) Retire(names ...string) { s.gone = append(s.gone, names...) }
+
 // endRevision lets the definition in force decide everything up to now, and returns the windows that the one after it
 // leaves out. One that cannot be worked out any more (its calendar is gone) decides nothing, and that is said.
 func (s *Scheduler) endRevision(ctx context.Context, st daybook.JobState, after *Job, now time.Time) []daybook.Window {
@@ -144,7 +157,7 @@ func (s *Scheduler) endRevision(ctx context.Context, st daybook.JobState, after 
 		s.o.Log.Warn("the definition before cannot be worked out: what it owed is not decided", "job", st.Name, "err", err)
 		return nil
 	}
-	e := &entry{Job: before, revision: st.Revision, cursor: st.Cursor, since: st.FirstSeen, counts: st.Since, index: -1}
+	e := &entry{Job: before, home: st.Home, revision: st.Revision, cursor: st.Cursor, since: st.FirstSeen, counts: st.Since, index: -1}
 	for e.cursor.Before(now) {
 		at := e.cursor
 		if _, err := s.plan(ctx, []*entry{e}, now); err != nil || !e.cursor.After(at) {
@@ -165,7 +178,7 @@ func (s *Scheduler) endRevision(ctx context.Context, st daybook.JobState, after 
 
 // enter takes a job in, at the ledger's cursor.
 func (s *Scheduler) enter(ctx context.Context, j Job, st daybook.JobState, now time.Time) {
-	e := &entry{Job: j, revision: st.Revision, cursor: st.Cursor, since: st.FirstSeen, counts: st.Since, fault: st.Fault, scan: now, index: -1}
+	e := &entry{Job: j, home: st.Home, revision: st.Revision, cursor: st.Cursor, since: st.FirstSeen, counts: st.Since, fault: st.Fault, scan: now, index: -1}
 	s.jobs[j.Name] = e
 	if j.Job.Schedule == "" {
 		return
@@ -349,7 +362,7 @@ func (s *Scheduler) overtaken(ctx context.Context, e *entry, p daybook.Planned, 
 
 // prepare asks the calendar for the windows in (cursor, now], at most windowsPerPlan of them.
 func (s *Scheduler) prepare(e *entry, now time.Time) *daybook.Plan {
-	p := &daybook.Plan{Job: e.Job.Job, Revision: e.revision, Source: daybook.SourceSchedule, From: e.cursor, To: later(now, e.cursor), TZData: s.o.TZData}
+	p := &daybook.Plan{Job: e.Job.Job, Home: e.home, Revision: e.revision, Source: daybook.SourceSchedule, From: e.cursor, To: later(now, e.cursor), TZData: s.o.TZData}
 	for d := range e.Schedule.Due(s.owes(e, now), now) {
 		if len(p.Windows) == windowsPerPlan {
 			// What comes is left for the next plan; the cursor stops behind the fires that are in this one.
@@ -472,7 +485,7 @@ func (s *Scheduler) scan(ctx context.Context, e *entry, now time.Time) (decided 
 // starts now.
 func (s *Scheduler) decide(ctx context.Context, e *entry, holes []daybook.PlannedWindow, now time.Time) (bool, error) {
 	s.o.Log.Warn("windows without a row are decided now", "job", e.Name, "windows", len(holes), "first", holes[0].Window.Label)
-	p := &daybook.Plan{Job: e.Job.Job, Revision: e.revision, Source: daybook.SourceCatchup, From: e.cursor, To: e.cursor, Windows: holes, TZData: s.o.TZData}
+	p := &daybook.Plan{Job: e.Job.Job, Home: e.home, Revision: e.revision, Source: daybook.SourceCatchup, From: e.cursor, To: e.cursor, Windows: holes, TZData: s.o.TZData}
 	if f, ok, err := s.nextFire(e); err == nil && ok {
 		p.Next, p.NextFire = f.At, f.Nominal
 	}

@@ -57,6 +57,9 @@ const holdUndefined = `UPDATE daybook_live SET hold = 'no definition' WHERE job 
 
 const holdRetired = holdUndefined + ` AND job IN (SELECT name FROM daybook_jobs WHERE retired_us > 0)`
 
+// moveHome gives what is live to the program that does the job from now on. What is at rest moves when it is woken.
+const moveHome = `UPDATE daybook_live SET home = $2 WHERE job = $1`
+
 const releaseDefined = `UPDATE daybook_live SET hold = '' WHERE job = $1 AND hold = 'no definition'`
 
 // TakeRevisions implements daybook.Planner.
@@ -76,9 +79,20 @@ func (s *Store) TakeRevisions(ctx context.Context, changes []daybook.Revision, r
 		named := make(map[string]bool, len(changes))
 		var jobs, revisions [][]any
 		for _, c := range changes {
+			old, ok := known[c.Job.Name]
+			if c.Gone {
+				if ok && old.Home == c.Home && old.RetiredAt.IsZero() {
+					if err := t.retire(ctx, old.Name, now); err != nil {
+						return err
+					}
+				}
+				continue
+			}
 			named[c.Job.Name] = true
 			definition := c.Job.Canonical()
-			old, ok := known[c.Job.Name]
+			if ok && old.RetiredAt.IsZero() && old.Home != c.Home && old.Home != daybook.HomeOnce {
+				return elsewhere(old)
+			}
 			if !ok {
 				pausedAt := int64(0)
 				if c.Job.Paused {
@@ -125,6 +139,16 @@ func (s *Store) TakeRevisions(ctx context.Context, changes []daybook.Revision, r
 	return after, err
 }
 
+// elsewhere refuses a job that another program does: two that plan and run one name would do its windows by two meanings.
+func elsewhere(j daybook.JobState) error {
+	if j.Home == "" {
+		return daybook.Conflict("job %s is defined by the file of a daybook serve", j.Name).
+			WithHint("use another name, or take it out of that file first: it is retired when serve starts again")
+	}
+	return daybook.Conflict("job %s is handled by the application %s", j.Name, j.Home).
+		WithHint("use another name, or let that application retire it first; an application that was renamed goes on under its old name")
+}
+
 func (t *tx) retire(ctx context.Context, job string, now time.Time) error {
 	if _, err := t.exec(ctx, retireJob, job, us(now)); err != nil {
 		return err
@@ -160,6 +184,11 @@ func (t *tx) changeJob(ctx context.Context, old daybook.JobState, c daybook.Revi
 			return err
 		}
 	}
+	if old.Home != c.Home {
+		if _, err := t.exec(ctx, moveHome, c.Job.Name, c.Home); err != nil {
+			return err
+		}
+	}
 	// What waits is held for the reason that holds now, if any.
 	for _, statement := range []string{releaseDefined, releasePaused, holdPaused} {
 		if statement == holdPaused && !paused {
@@ -177,7 +206,7 @@ func (t *tx) leaveOut(ctx context.Context, c daybook.Revision, revision int64, n
 	var runs []*daybook.Run
 	for _, w := range c.Left {
 		r := daybook.NewRun(c.Job, revision, w, 1, "", now)
-		r.State, r.Reason = daybook.Skipped, daybook.ReasonScheduleChanged
+		r.State, r.Reason, r.Home = daybook.Skipped, daybook.ReasonScheduleChanged, c.Home
 		r.Cover = daybook.Bounds{Start: w.Start, End: w.End}
 		runs = append(runs, r)
 	}

@@ -12,7 +12,7 @@ import (
 
 // A run is read from daybook_runs and, while it is live, from daybook_live: what changes stands in the latter.
 const runColumns = `r.key, r.job, r.label, r.date, r.subject, r.parent, r.start_us, r.end_us, r.cover_start_us, r.cover_end_us,
-  r.fire, r.zone, r.tzdata, r.priority, r.lane, r.home, r.effects, r.work, r.steps, r.line, r.serial, r.revision,
+  r.fire, r.zone, r.tzdata, r.priority, r.lane, COALESCE(l.home, r.home), r.effects, r.work, r.steps, r.line, r.serial, r.revision,
   r.covered_by, r.payload, r.payload_hash, r.triggers, r.refused, r.first_source, r.first_actor,
   r.created_us, r.not_before_us, r.started_us, r.ended_us, r.result, r.result_hash, r.counts, r.pruned_us,
   COALESCE(l.state, r.state), COALESCE(l.reason, r.reason), COALESCE(l.fence, r.fence), COALESCE(l.claim, r.claim),

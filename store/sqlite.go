@@ -35,6 +35,10 @@ func sqliteUnique(err error) bool {
 
 // verifySQLite refuses handles with which an acknowledged write could be lost or a write could fail at once.
 func verifySQLite(ctx context.Context, db DB) error {
+	if db.Read == db.Write {
+		return &daybook.Error{Code: daybook.CodeInvalid, Message: "the ledger needs two handles on SQLite, one for writing and one for reading",
+			Hint: "open the file a second time: engine.DB{Write: one connection, Read: a pool of its own}"}
+	}
 	want := []struct{ pragma, ok, why string }{
 		{"journal_mode", "wal", "readers would block the writer"},
 		{"synchronous", "2 3", "a power cut would forget what was reported done"},

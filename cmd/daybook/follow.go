@@ -72,9 +72,13 @@ func executing(ctx context.Context, c *control.Control, r *daybook.Run, now time
 		e.Message = fmt.Sprintf("%s is recorded and %s; no file defines its job, and no daybook once works on it", r.Key, r.State)
 		return e.WithHint("run its line: daybook once --job %s …", r.Job)
 	}
-	alive, err := c.Executing(ctx)
+	alive, err := c.Executing(ctx, r.Home)
 	if err != nil || alive {
 		return err
+	}
+	if r.Home != "" {
+		e.Message = fmt.Sprintf("%s is recorded and %s, and nobody executes: the application %s was not seen in the last 30 s", r.Key, r.State, r.Home)
+		return e.WithHint("it runs when that application runs")
 	}
 	e.Message = fmt.Sprintf("%s is recorded and %s, and nobody executes: no serve was seen in the last 30 s", r.Key, r.State)
 	return e.WithHint("it runs when daybook serve runs")

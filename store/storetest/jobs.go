@@ -152,6 +152,44 @@ var jobCases = []example{
 		k.ok(err)
 		equal(k, "revision", state.Revision, 2)
 	}},
+	{"a job at home with an application is retired by that one only, and taken by nobody else before", func(k *kit) {
+		shop := daybook.Revision{Job: Job("renew"), Home: "shop"}
+		equal(k, "home", k.take("renew", false, shop).Home, "shop")
+		equal(k, "retired by a serve", k.take("renew", true, daybook.Revision{Job: Job("report")}).RetiredAt, time.Time{})
+		for _, home := range []string{"", "billing"} {
+			_, err := k.s.TakeRevisions(k.ctx, []daybook.Revision{{Job: Job("renew"), Home: home}}, false, k.now)
+			k.code(err, daybook.CodeConflict)
+		}
+		_, err := k.s.TakeRevisions(k.ctx, []daybook.Revision{{Job: Job("report"), Home: "shop"}}, false, k.now)
+		k.code(err, daybook.CodeConflict)
+		equal(k, "retired by another", k.take("renew", false, daybook.Revision{Job: Job("renew"), Home: "billing", Gone: true}).RetiredAt, time.Time{})
+		equal(k, "retired", k.take("renew", false, daybook.Revision{Job: Job("renew"), Home: "shop", Gone: true}).RetiredAt, k.now)
+		equal(k, "home", k.take("renew", false, daybook.Revision{Job: Job("renew"), Home: "billing"}).Home, "billing")
+	}},
+	{"what waits of a job, and what is replayed, goes with it to its new home", func(k *kit) {
+		j := Job("renew", allow)
+		k.take("renew", false, daybook.Revision{Job: j, Home: "shop"})
+		make := func(date string) {
+			r := k.template(j, date)
+			r.Home = "shop"
+			k.ask(daybook.Ask{Key: r.Key, Source: daybook.SourceManual}, r)
+		}
+		claim := func(home string) []*daybook.Run {
+			return k.claim(9, func(q *daybook.Claim) { q.Home = home })
+		}
+		make("2026-03-01")
+		dead := k.end(claim("shop")[0], j, daybook.Outcome{Result: daybook.ResultPermanent})
+		make("2026-03-02")
+		k.take("renew", false, daybook.Revision{Job: j, Home: "shop", Gone: true})
+		equal(k, "claimed while retired", len(claim("shop")), 0)
+		k.take("renew", true, daybook.Revision{Job: j})
+		k.ask(daybook.Ask{Key: dead.Key, Source: daybook.SourceReplay}, nil)
+		equal(k, "claimed at the old home", len(claim("shop")), 0)
+		equal(k, "claimed", len(claim("")), 2)
+		for _, date := range []string{"01", "02"} {
+			equal(k, "home", k.find(daybook.Key("renew:2026-03-"+date)).Home, "")
+		}
+	}},
 	{"a pause holds what waits, lets what runs go on and holds it when it comes back; a resume lets go", func(k *kit) {
 		j := Job("report", allow)
 		k.run(j, "2026-03-01")
