@@ -151,4 +151,3 @@ func (x *Executor) endOverdue(ctx context.Context, f *flight, now time.Time) err
 	}()
 	return nil
 }
-
