@@ -220,6 +220,9 @@ func (t *tx) restTo(ctx context.Context, ts []daybook.Transition, moved map[dayb
 		}
 		compare := []any{string(m.Key), string(m.From), m.Fence, m.Claim}
 		if m.To.Live() {
+			if err := t.shareJob(ctx, m.Key.Job()); err != nil {
+				return err
+			}
 			n, err := t.exec(ctx, wakeRun, compare...)
 			if err != nil {
 				return err

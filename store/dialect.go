@@ -18,6 +18,8 @@ import (
 // marked, and the dialect replaces the mark when the statement is used for the first time:
 //
 //	/*lock*/            FOR UPDATE SKIP LOCKED, or nothing
+//	/*wait*/            FOR UPDATE, or nothing
+//	/*share*/           FOR KEY SHARE, or nothing: waits for /*wait*/ and deletes, and for no other update
 //	/*in $1*/           membership in a list given as one argument, []string
 //	/*pick(*/ … /*)*/   membership in a subselect that must be evaluated once
 //	/*rows t b …*/      rows given in bulk, one letter a column: t for TEXT, b for BIGINT
@@ -45,7 +47,7 @@ var (
 
 func rewriteSQLite(text string) string {
 	text = markIn.ReplaceAllString(text, `IN (SELECT value FROM json_each($1))`)
-	text = strings.NewReplacer("/*lock*/", "", "/*ascii*/", "", "/*clustered*/", "WITHOUT ROWID",
+	text = strings.NewReplacer("/*lock*/", "", "/*wait*/", "", "/*share*/", "", "/*ascii*/", "", "/*clustered*/", "WITHOUT ROWID",
 		"/*pick(*/", "IN (", "/*)*/", ")").Replace(text)
 	text = markRows.ReplaceAllStringFunc(text, func(m string) string {
 		n := len(strings.Fields(markRows.FindStringSubmatch(m)[1]))
@@ -60,7 +62,7 @@ func rewriteSQLite(text string) string {
 
 func rewritePostgres(text string) string {
 	text = markIn.ReplaceAllString(text, `= ANY(${1}::text[])`)
-	text = strings.NewReplacer("/*lock*/", "FOR UPDATE SKIP LOCKED", "/*ascii*/", `COLLATE "C"`, "/*clustered*/", "",
+	text = strings.NewReplacer("/*lock*/", "FOR UPDATE SKIP LOCKED", "/*wait*/", "FOR UPDATE", "/*share*/", "FOR KEY SHARE", "/*ascii*/", `COLLATE "C"`, "/*clustered*/", "",
 		"/*pick(*/", "= ANY(ARRAY(", "/*)*/", "))").Replace(text)
 	return markRows.ReplaceAllStringFunc(text, func(m string) string {
 		columns := strings.Fields(markRows.FindStringSubmatch(m)[1])

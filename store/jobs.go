@@ -150,6 +150,9 @@ func elsewhere(j daybook.JobState) error {
 }
 
 func (t *tx) retire(ctx context.Context, job string, now time.Time) error {
+	if _, err := t.standStill(ctx, job); err != nil {
+		return err
+	}
 	if _, err := t.exec(ctx, retireJob, job, us(now)); err != nil {
 		return err
 	}
@@ -171,6 +174,9 @@ func (t *tx) changeJob(ctx context.Context, old daybook.JobState, c daybook.Revi
 	}
 	if before.Paused != c.Job.Paused { // of a change here and a pause by hand the later one wins
 		paused, pausedAt = c.Job.Paused, now
+	}
+	if _, err := t.standStill(ctx, c.Job.Name); err != nil {
+		return err
 	}
 	n, err := t.exec(ctx, updateJob, c.Job.Name, c.Home, us(now), string(definition), us(cursor), bit(paused), us(pausedAt), old.Revision, us(seen))
 	if err != nil {
@@ -291,7 +297,29 @@ func (s *Store) Note(ctx context.Context, a daybook.Activity) error {
 
 const pauseJob = `UPDATE daybook_jobs SET paused = $2, paused_us = $3, paused_by = $4, paused_note = $5 WHERE name = $1 AND paused <> $2`
 
-const hasJob = `SELECT name FROM daybook_jobs WHERE name = $1`
+const lockJob = `SELECT name FROM daybook_jobs WHERE name = $1 /*wait*/`
+
+const lockLive = `SELECT key FROM daybook_live WHERE job = $1 ORDER BY key /*wait*/`
+
+// standStill keeps a job and what is live of it as they are until the transaction ends. Otherwise a run that comes to
+// wait at this moment, in a transaction that sees the job as it was, is seen by neither: it would be held for ever, or
+// run although it should be held.
+func (t *tx) standStill(ctx context.Context, job string) (known bool, err error) {
+	if err := t.query(ctx, lockJob, func(*sql.Rows) error { known = true; return nil }, job); err != nil || t.s.d.name == "sqlite" {
+		return known, err
+	}
+	return known, t.query(ctx, lockLive, func(*sql.Rows) error { return nil }, job)
+}
+
+const shareJob = `SELECT name FROM daybook_jobs WHERE name = $1 /*share*/`
+
+// shareJob waits for whoever makes a job stand still, and makes the next one wait.
+func (t *tx) shareJob(ctx context.Context, job string) error {
+	if t.s.d.name == "sqlite" {
+		return nil
+	}
+	return t.query(ctx, shareJob, func(*sql.Rows) error { return nil }, job)
+}
 
 const holdPaused = `UPDATE daybook_live SET hold = 'paused' WHERE job = $1 AND hold = '' AND state <> 'running'`
 
@@ -309,8 +337,8 @@ func (s *Store) Resume(ctx context.Context, job string, act daybook.Activity) (b
 
 func (s *Store) setPaused(ctx context.Context, job string, paused bool, live string, act daybook.Activity) (changed bool, err error) {
 	err = s.write(ctx, act.Action+" "+job, func(ctx context.Context, t *tx) error {
-		known := false
-		if err := t.query(ctx, hasJob, func(*sql.Rows) error { known = true; return nil }, job); err != nil {
+		known, err := t.standStill(ctx, job)
+		if err != nil {
 			return err
 		}
 		if !known {

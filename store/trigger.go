@@ -101,9 +101,9 @@ func record(a daybook.Ask, reply daybook.Reply, hash string, now time.Time) *day
 		Fire: a.Fire, At: now, PayloadHash: hash}
 }
 
-const selectJobStanding = `SELECT paused FROM daybook_jobs WHERE name = $1`
+const selectJobStanding = `SELECT paused FROM daybook_jobs WHERE name = $1 /*share*/`
 
-const selectHold = `SELECT name FROM daybook_holds WHERE name = 'clock'`
+const selectHold = `SELECT name FROM daybook_holds WHERE name = 'clock' /*share*/`
 
 const selectSpanAt = `SELECT job, from_us, to_us, from_label, to_label, windows, reason, revision, decided_us
 FROM daybook_spans WHERE job = $1 AND to_us >= $2 AND from_us <= $2 ORDER BY to_us LIMIT 1`

@@ -1,11 +1,14 @@
 package storetest
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/store"
+	"github.com/daybook-run/daybook/store/faultstore"
 )
 
 // take takes revisions and returns the state of one job afterwards.
@@ -220,6 +223,85 @@ var jobCases = []example{
 		equal(k, "activities", k.number("SELECT count(*) FROM daybook_activity"), 2)
 		_, err = k.s.Pause(k.ctx, "nobody", k.act("pause"))
 		k.code(err, daybook.CodeNotFound)
+	}},
+	{"a pause and a resume meet what comes to wait at the same moment", func(k *kit) {
+		if k.db.Name != "postgres" {
+			return // one writer at a time
+		}
+		// meets makes one write come while another one is about to be committed.
+		meets := func(first func(*store.Store) error, second func() error) {
+			f := newFaults(1)
+			slow := k.faulty(f)
+			committing, goOn := make(chan struct{}), make(chan struct{})
+			f.Add(faultstore.Rule{Op: faultstore.Commit, Nth: 1, Hook: func(context.Context, faultstore.Call) error {
+				close(committing)
+				<-goOn
+				return nil
+			}})
+			a, b := make(chan error, 1), make(chan error, 1)
+			go func() { a <- first(slow) }()
+			<-committing
+			go func() { b <- second() }()
+			k.until(k.raw, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+			close(goOn)
+			k.ok(<-a)
+			k.ok(<-b)
+		}
+		pause := func() error { _, err := k.s.Pause(k.ctx, "report", k.act("pause")); return err }
+		resume := func() error { _, err := k.s.Resume(k.ctx, "report", k.act("resume")); return err }
+		j := Job("report", allow)
+		k.know(j)
+		k.run(j, "2026-03-01")
+		r := k.one()
+		end := func(o daybook.Outcome) func(*store.Store) error {
+			return func(s *store.Store) error {
+				applied, err := s.Apply(k.ctx, []daybook.Transition{k.find(r.Key).Next(o, j.Policy(), k.now)})
+				equal(k, "stale", err == nil && applied[0].Stale, false)
+				return err
+			}
+		}
+		trigger := func(date string) func(*store.Store) error {
+			return func(s *store.Store) error {
+				t := k.template(j, date)
+				_, _, err := s.Trigger(k.ctx, daybook.Ask{Key: t.Key, Source: daybook.SourceManual, Actor: "ops"}, t, k.now)
+				return err
+			}
+		}
+		replay := func(s *store.Store) error {
+			_, _, err := s.Trigger(k.ctx, daybook.Ask{Key: r.Key, Source: daybook.SourceReplay, Actor: "ops"}, nil, k.now)
+			return err
+		}
+		meets(end(daybook.Outcome{Result: daybook.ResultLost}), pause)
+		equal(k, "goes back to waiting, paused", k.find(r.Key).Hold, daybook.ReasonPaused)
+		k.ok(resume())
+		r = k.one()
+		k.ok(pause())
+		meets(end(daybook.Outcome{Result: daybook.ResultLost}), resume)
+		equal(k, "goes back to waiting, resumed", k.find(r.Key).Hold, "")
+		meets(trigger("2026-03-02"), pause)
+		equal(k, "made, paused", k.find("report:2026-03-02").Hold, daybook.ReasonPaused)
+		k.ok(resume())
+		r = k.claim(1, func(c *daybook.Claim) { c.Key = r.Key })[0]
+		k.end(r, j, daybook.Outcome{Result: daybook.ResultPermanent, Error: "refused"})
+		meets(replay, pause)
+		equal(k, "replayed, paused", k.find(r.Key).Hold, daybook.ReasonPaused)
+		k.ok(resume())
+		r = k.claim(1, func(c *daybook.Claim) { c.Key = r.Key })[0]
+		k.end(r, j, daybook.Outcome{Result: daybook.ResultPermanent, Error: "refused"})
+		k.ok(pause())
+		meets(replay, resume)
+		equal(k, "replayed, resumed", k.find(r.Key).Hold, "")
+
+		_, err := k.s.Hold(k.ctx, daybook.Hold{Name: daybook.HoldClock, Since: k.now, Detail: "leapt", Node: "n1"})
+		k.ok(err)
+		once := Job("renew", Once)
+		k.know(once)
+		meets(func(s *store.Store) error {
+			t := k.template(once, "2026-03-01")
+			_, _, err := s.Trigger(k.ctx, daybook.Ask{Key: t.Key, Source: daybook.SourceManual, Actor: "ops", Effects: daybook.Once}, t, k.now)
+			return err
+		}, func() error { _, err := k.s.EndHold(k.ctx, daybook.HoldClock, k.act("confirm")); return err })
+		equal(k, "made, confirmed", k.find("renew:2026-03-01").Hold, "")
 	}},
 	{"a pause in the file holds and lets go like one by hand; the later of the two wins", func(k *kit) {
 		paused := func(j *daybook.Job) { j.Paused = true }
