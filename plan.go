@@ -77,8 +77,8 @@ type Rows struct {
 	Runs     []*Run // new: scheduled, skipped or coalesced
 	Triggers []*Trigger
 	Spans    []Span
-	Extend   Key       // a waiting run that takes in windows; empty: none
-	ExtendTo time.Time // the end of the last of them
+	Extend   Key    // a waiting run that takes in windows; empty: none
+	ExtendBy Bounds // from the start of the first of them to the end of the last
 	Alerts   []*Alert
 }
 
@@ -203,7 +203,7 @@ func (d *planning) coalesce(fresh []PlannedWindow) {
 	}
 	cover := d.facts.Waiting
 	if cover != "" {
-		d.rows.Extend, d.rows.ExtendTo = cover, fresh[newest].Window.End
+		d.rows.Extend, d.rows.ExtendBy = cover, Bounds{Start: fresh[0].Window.Start, End: fresh[newest].Window.End}
 		newest = len(fresh)
 	} else {
 		cover = d.key(fresh[newest])

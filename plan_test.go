@@ -218,7 +218,7 @@ func rowsText(p *Plan, rows Rows) string {
 		parts = append(parts, fmt.Sprintf("span %s-%s %s %d", day(s.FromLabel), day(s.ToLabel), s.Reason, s.Count))
 	}
 	if rows.Extend != "" {
-		parts = append(parts, fmt.Sprintf("%s now ends %d", day(string(rows.Extend)), rows.ExtendTo.Day()))
+		parts = append(parts, fmt.Sprintf("%s now ends %d", day(string(rows.Extend)), rows.ExtendBy.End.Day()))
 	}
 	for range rows.Alerts {
 		parts = append(parts, "told")

@@ -686,6 +686,32 @@ func TestH02TheSpringSundayIsThereOrLate(t *testing.T) {
 	})
 }
 
+// A run that waits takes in a hole that is older than itself: its bounds begin there.
+func TestAHoleIsTakenInWithItsBounds(t *testing.T) {
+	storetest.Each(t, func(ctx context.Context, t *testing.T, s *store.Store) {
+		b := newBench(ctx, t, s, "2026-03-01T00:00:00Z")
+		j := job("sync", "hourly")
+		b.load(j)
+		if done, err := s.Plan(ctx, []*daybook.Plan{{Job: complete(t, j), Revision: 1, From: b.now, To: instant("2026-03-01T02:30:00Z")}}, b.now); err != nil || done[0].Stale {
+			t.Fatalf("%+v %v", done, err)
+		}
+		b.restart()
+		b.now = instant("2026-03-01T02:59:00Z")
+		b.load(j)
+		b.now = instant("2026-03-01T03:00:00Z")
+		if _, err := b.Tick(ctx, b.now); err != nil { // the fire comes before the scan
+			t.Fatal(err)
+		}
+		b.to("2026-03-01T03:00:01Z")
+		b.want("rows", b.rows("sync"), "2026-03-01T01:00Z coalesced (covered by)", "2026-03-01T02:00Z coalesced (covered by)", "2026-03-01T03:00Z scheduled")
+		r := storetest.Find(ctx, t, s, "sync:2026-03-01T03:00Z")
+		first := storetest.Find(ctx, t, s, "sync:2026-03-01T01:00Z")
+		if !r.Cover.Start.Equal(first.Window.Start) || !r.Cover.End.Equal(r.Window.End) {
+			t.Errorf("covers %s to %s", r.Cover.Start, r.Cover.End)
+		}
+	})
+}
+
 func TestAChangedScheduleLeavesNoWindowUnaccounted(t *testing.T) {
 	storetest.Each(t, func(ctx context.Context, t *testing.T, s *store.Store) {
 		b := newBench(ctx, t, s, "2026-03-01T00:00:00Z")

@@ -120,7 +120,7 @@ func (t *tx) writePlans(ctx context.Context, plans []*daybook.Plan, paused map[s
 			}
 		}
 		if rows.Extend != "" {
-			if err := t.extend(ctx, rows.Extend, rows.ExtendTo); err != nil {
+			if err := t.extend(ctx, rows.Extend, rows.ExtendBy); err != nil {
 				return nil, err
 			}
 		}
@@ -323,11 +323,12 @@ func (t *tx) insertSpan(ctx context.Context, sp daybook.Span) error {
 
 const holdWaiting = `UPDATE daybook_live SET reason = reason WHERE key = $1 AND state = 'scheduled' AND attempts = 0`
 
-const extendCover = `UPDATE daybook_runs SET cover_end_us = $2 WHERE key = $1 AND cover_end_us < $2`
+const extendCover = `UPDATE daybook_runs SET cover_start_us = CASE WHEN cover_start_us > $2 THEN $2 ELSE cover_start_us END,
+  cover_end_us = CASE WHEN cover_end_us < $3 THEN $3 ELSE cover_end_us END WHERE key = $1 AND (cover_start_us > $2 OR cover_end_us < $3)`
 
 // extend lets a waiting run take in windows. When it was claimed meanwhile, its bounds are fixed: everything is decided
 // again.
-func (t *tx) extend(ctx context.Context, k daybook.Key, to time.Time) error {
+func (t *tx) extend(ctx context.Context, k daybook.Key, by daybook.Bounds) error {
 	n, err := t.exec(ctx, holdWaiting, string(k))
 	if err != nil {
 		return err
@@ -335,7 +336,7 @@ func (t *tx) extend(ctx context.Context, k daybook.Key, to time.Time) error {
 	if n == 0 {
 		return errMet
 	}
-	_, err = t.exec(ctx, extendCover, string(k), us(to))
+	_, err = t.exec(ctx, extendCover, string(k), us(by.Start), us(by.End))
 	return err
 }
 
