@@ -117,6 +117,8 @@ type Run struct {
 	PrunedAt    time.Time
 
 	Letter *Letter // the newest, if any
+
+	told *told // what the work says of itself, while it runs
 }
 
 // Bounds are two instants; the end is exclusive.

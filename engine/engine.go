@@ -31,7 +31,8 @@ type DB = store.DB
 // Options of Open. The zero value is right for most.
 type Options struct {
 	Version   string
-	Role      string               // serve (the default) or once
+	App       string               // the name of the application: see Open; default: the path of its main package
+	Role      string               // of the program daybook: serve, once, cli; empty: an application
 	Slots     map[daybook.Lane]int // runs at once; default: 16 live, 4 backfill
 	Retention daybook.Retention    // default: 30 days
 	Lease     time.Duration        // default: executor.DefaultLease
@@ -44,6 +45,7 @@ type Options struct {
 	NoMigrate bool // refuse an older schema instead of bringing it up to date
 	Log       *slog.Logger
 	Now       func() time.Time     // default: time.Now
+	ByHand    bool                 // Now is moved by hand, as in tests: it is the time, whatever the clock of the database says
 	Boot      func() time.Duration // time since boot, suspend included; default: the system's
 }
 
@@ -59,6 +61,7 @@ type Engine struct {
 	store    *store.Store
 	rows     ringing // the store, for those who bring alerts
 	node     daybook.Node
+	home     string // of the jobs of this process
 	clock    *clock
 	schedule *scheduler.Scheduler
 	exec     *executor.Executor
@@ -68,6 +71,14 @@ type Engine struct {
 	work        map[string]executor.Work
 	definitions map[string]*daybook.Job
 	jobs        []scheduler.Job
+	handled     []Definition // as given
+	faults      []error      // of Handle
+	retired     []string     // by Retire
+	stop        context.CancelFunc
+	stopped     chan struct{} // closed when Start has returned
+
+	rescue executor.Rescue // of RunDue
+	loaded bool            // RunDue has
 }
 
 // Definition is a job with how this process does it.
@@ -82,8 +93,26 @@ type Definition struct {
 	Ask runner.ProbeFunc
 }
 
-// Open verifies the handles and opens the ledger in them, which is made if there is none. Errors are those of store.Open.
-func Open(ctx context.Context, db DB, o Options) (*Engine, error) {
+// Open verifies the handles and opens the ledger in them, which is made if there is none. At most one Options is given.
+//
+// The jobs of an application stand in the ledger under its name: a daybook serve, and other applications, neither do nor
+// retire them. All processes of one application have one name. Programs with different jobs need different ones, which they
+// have by default: the path of the main package.
+//
+// Errors: CodeInvalid for handles that are unsafe, or a schema that is newer than this program or may not be migrated;
+// CodeUnavailable when the database cannot be reached.
+func Open(ctx context.Context, db DB, options ...Options) (*Engine, error) {
+	var o Options
+	switch len(options) {
+	case 0:
+	case 1:
+		o = options[0]
+	default:
+		return nil, daybook.Invalid("%d Options are given to Open: at most one", len(options))
+	}
+	if err := checkApp(o); err != nil {
+		return nil, err
+	}
 	o = o.withDefaults()
 	s, err := store.Open(ctx, db, store.Options{NewID: newID, Migrate: !o.NoMigrate, Now: o.Now()})
 	if err != nil {
@@ -93,17 +122,23 @@ func Open(ctx context.Context, db DB, o Options) (*Engine, error) {
 	e := &Engine{o: o, store: s, rows: ringing{s, make(chan struct{}, 1)}, work: make(map[string]executor.Work), definitions: make(map[string]*daybook.Job)}
 	e.node = daybook.Node{ID: newID(), Host: hostname(), PID: os.Getpid(), Role: o.Role, Version: o.Version, TZData: version + " " + source,
 		StartedAt: o.Now(), BootID: bootID()}
+	e.home = home(o)
 	e.clock = newClock(s, e.node, o.Now, o.Boot, o.Log)
-	e.exec = executor.New(e.rows, executor.Options{Node: e.node.ID, Home: home(o.Role), Slots: o.Slots, Lease: o.Lease, Dir: o.Dir, Survivor: &o.Exec, NewID: newID,
+	e.clock.byHand = o.ByHand
+	e.exec = executor.New(e.rows, executor.Options{Node: e.node.ID, Home: e.home, Slots: o.Slots, Lease: o.Lease, Dir: o.Dir, Survivor: &o.Exec, NewID: newID,
 		Clock: e.clock.Now, Work: e.workOf, MayClaim: e.clock.usable, Log: o.Log})
-	e.schedule = scheduler.New(s, scheduler.Options{Compile: e.compile, TZData: e.node.TZData, Log: o.Log, Woke: e.exec.Wake})
-	e.control = control.New(s, control.Options{Clock: e.clock.Now, Days: e.days, Defined: e.defined, Wake: e.exec.Wake, Told: e.told})
+	e.schedule = scheduler.New(s, scheduler.Options{Compile: e.compile, TZData: e.node.TZData, Home: e.home, Log: o.Log, Woke: e.exec.Wake})
+	e.rescue.Executor = e.exec
+	e.control = control.New(s, control.Options{Clock: e.clock.Now, Days: e.days, Defined: e.defined, Home: e.home, Wake: e.exec.Wake, Told: e.told})
 	return e, nil
 }
 
 func (o Options) withDefaults() Options {
 	if o.Role == "" {
-		o.Role = "serve"
+		if o.App == "" {
+			o.App = program()
+		}
+		o.Role = o.App
 	}
 	if o.Slots == nil {
 		o.Slots = defaultSlots
@@ -126,11 +161,11 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func home(role string) string {
-	if role == "once" {
+func home(o Options) string {
+	if o.Role == "once" {
 		return daybook.HomeOnce
 	}
-	return ""
+	return o.App // empty for serve and cli: what a file defines
 }
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
@@ -203,9 +238,6 @@ func (e *Engine) Define(definitions ...Definition) error {
 	known := make(map[string]*daybook.Job, len(definitions))
 	var faults []error
 	for _, d := range definitions {
-		if d.Ask != nil {
-			d.Job.HasProbe = true
-		}
 		j, w, err := e.complete(d)
 		if err == nil && known[j.Name] != nil {
 			err = daybook.Invalid("job %s is defined twice", j.Name)
@@ -221,11 +253,14 @@ func (e *Engine) Define(definitions ...Definition) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.jobs, e.work, e.definitions = jobs, work, known
+	e.jobs, e.work, e.definitions, e.handled = jobs, work, known, definitions
 	return nil
 }
 
 func (e *Engine) complete(d Definition) (scheduler.Job, executor.Work, error) {
+	if d.Ask != nil {
+		d.Job.HasProbe = true
+	}
 	j, err := e.compile(d.Job)
 	if err != nil {
 		return j, executor.Work{}, err
@@ -248,20 +283,37 @@ func (e *Engine) complete(d Definition) (scheduler.Job, executor.Work, error) {
 	return j, w, nil
 }
 
-// Load makes the defined jobs the ledger's current ones: what changed gets a new revision, what is gone is retired.
+// Load makes the defined jobs the ledger's current ones: what changed gets a new revision, what is gone from a file is
+// retired. What an application does not handle is retired by Retire only. Errors with CodeConflict: another program does a
+// job of this name.
 func (e *Engine) Load(ctx context.Context) error {
+	if err := e.Err(); err != nil {
+		return err
+	}
 	e.mu.RLock()
-	jobs := e.jobs
+	jobs, retired := e.jobs, e.retired
 	e.mu.RUnlock()
-	return e.schedule.Load(ctx, jobs, true, e.clock.Now())
+	if e.home == "" {
+		return e.schedule.Load(ctx, jobs, true, e.clock.Now())
+	}
+	e.schedule.Retire(retired...)
+	if err := e.schedule.Load(ctx, jobs, false, e.clock.Now()); err != nil {
+		return hinted(err)
+	}
+	return e.tellUnhandled(ctx)
 }
 
 // stopTimeout bounds a graceful stop: commands are asked to end, then ended, and what they did is written.
 const stopTimeout = daybook.TerminationGrace + 10*time.Second
 
 // Start loads the defined jobs and works until ctx ends; then it stops gracefully: nothing new starts, what runs is asked
-// to end, and every end is written. ready, if not nil, is called once everything runs.
-func (e *Engine) Start(ctx context.Context, ready func()) error {
+// to end, and every end is written. ready, if given, is called once everything runs. An engine is started once.
+func (e *Engine) Start(ctx context.Context, ready ...func()) error {
+	ctx, ended, err := e.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer ended()
 	if err := e.alerts().Check(); err != nil {
 		return err
 	}
@@ -280,13 +332,15 @@ func (e *Engine) Start(ctx context.Context, ready func()) error {
 	o := loop.Options{Now: e.clock.Now, Log: e.o.Log}
 	running.Go(func() { loop.Run(ctx, append(e.planning(), e.telling()...), o) })
 	running.Go(func() { loop.Run(working, e.working(), o) })
-	if ready != nil {
-		ready()
+	for _, call := range ready {
+		if call != nil {
+			call()
+		}
 	}
 	<-ctx.Done()
 	limited, cancel := context.WithTimeout(working, stopTimeout)
 	defer cancel()
-	err := e.exec.Stop(limited)
+	err = e.exec.Stop(limited)
 	stopWorking()
 	running.Wait()
 	return errors.Join(err, e.bye(ctx))

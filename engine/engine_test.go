@@ -55,6 +55,9 @@ func open(t testing.TB, handles engine.DB, o engine.Options, jobs ...engine.Defi
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
+	if o.Role == "" && o.App == "" {
+		o.Role = "serve"
+	}
 	e, err := engine.Open(t.Context(), handles, o)
 	if err != nil {
 		t.Fatal(err)

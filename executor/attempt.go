@@ -166,17 +166,19 @@ func (x *Executor) question(ctx context.Context, f *flight) {
 	r := f.run
 	asked := x.o.Clock()
 	work, ok := x.o.Work(r.Job)
-	p := daybook.Policy{}
-	if ok {
-		p = work.Job.Policy()
+	if !ok {
+		// Another process knows how to ask: the question is given back when its lease is over, never answered for it.
+		x.o.Log.Warn("this process does not know how to ask", "job", r.Job, "key", r.Key)
+		return
 	}
+	p := work.Job.Policy()
 	var found []daybook.Finding
 	if r.Effect == nil {
 		// Settling without an effect cannot be; it is handed on as it is.
 		x.o.Log.Error("a run is settling without an effect", "job", r.Job, "key", r.Key)
 		return
 	}
-	if ok && work.Prober != nil {
+	if work.Prober != nil {
 		found = x.ask(ctx, f, work)
 	}
 	if ctx.Err() != nil {

@@ -41,8 +41,10 @@ func (g *GoFunc) Run(ctx context.Context, o daybook.Order) daybook.Outcome {
 		return notBegun(context.Cause(ctx))
 	}
 	run := *o.Run // the function may keep it beyond its own end
+	run.Listen()
 	stack, ended := guard(ctx, g.grace(), func() error { return g.Do(ctx, &run) })
 	out := outcomeOfFunc(ended)
+	out.Data, out.Counts = run.Told()
 	if ctx.Err() != nil {
 		cause := context.Cause(ctx)
 		out.Interrupted = causedBy(cause, daybook.ErrShutdown)

@@ -294,6 +294,14 @@ func (s *Scheduler) Wait(now time.Time) time.Duration {
 	return s.queue[0].next.Sub(now)
 }
 
+// Next returns when the next fire is to be decided, if there is one.
+func (s *Scheduler) Next() (at time.Time, ok bool) {
+	if len(s.queue) == 0 {
+		return at, false
+	}
+	return s.queue[0].next, true
+}
+
 // plan decides entries up to now in one transaction, and puts each back into the queue. again says that one of them has
 // windows left.
 func (s *Scheduler) plan(ctx context.Context, due []*entry, now time.Time) (again bool, err error) {
