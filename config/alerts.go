@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -33,13 +34,10 @@ type Alerts struct {
 	Fallback []string // channels that are told what another one could not tell
 }
 
-// Route returns the channels that are told of a priority.
-func (a Alerts) Route(p daybook.Priority) []string { return a.Routes[p].To }
-
 // Settings returns the channel as the room that sends wants it, secrets looked up and paths found from where the file
 // lies, and the secrets. Errors are those of Secret.Resolve.
 func (f *File) Settings(c *Channel, v Vault) (alert.Settings, []string, error) {
-	s := alert.Settings{Name: c.Name, Type: c.Type, Lang: c.Lang, Run: slices.Clone(c.Run), Path: f.Locate(c.Path), Timeout: c.Timeout}
+	s := alert.Settings{Name: c.Name, Type: c.Type, Lang: cmp.Or(c.Lang, f.Lang), Run: slices.Clone(c.Run), Path: f.Locate(c.Path), Timeout: c.Timeout}
 	if len(s.Run) > 0 && strings.Contains(s.Run[0], "/") && !filepath.IsAbs(s.Run[0]) {
 		at, err := filepath.Abs(f.Locate(s.Run[0]))
 		if err != nil {
@@ -51,7 +49,7 @@ func (f *File) Settings(c *Channel, v Vault) (alert.Settings, []string, error) {
 	resolve := func(what string, ref Secret) (string, error) {
 		value, err := ref.Resolve(v)
 		if err != nil {
-			return "", &daybook.Error{Code: daybook.CodeOf(err), Message: "channel " + c.Name + ": " + what, Err: err, Hint: daybook.HintOf(err)}
+			return "", &daybook.Error{Code: daybook.CodeOf(err), Message: what + " of channel " + c.Name, Err: err, Hint: daybook.HintOf(err)}
 		}
 		if ref.IsReference() {
 			secrets = append(secrets, value)

@@ -52,9 +52,9 @@ func TestAlertsAndCallsAreRead(t *testing.T) {
 		t.Errorf("%+v", f.Alerts)
 	}
 	settings := map[string]alert.Settings{
-		"phone": {Name: "phone", Type: "exec", Run: []string{"/etc/daybook/notify", "now"}, Env: map[string]string{"TOKEN": "postgres://u:hunter2@db/x", "REGION": "eu"}, Timeout: 30 * time.Second},
+		"phone": {Name: "phone", Type: "exec", Lang: "en", Run: []string{"/etc/daybook/notify", "now"}, Env: map[string]string{"TOKEN": "postgres://u:hunter2@db/x", "REGION": "eu"}, Timeout: 30 * time.Second},
 		"hook":  {Name: "hook", Type: "webhook", Lang: "zh-CN", URL: "http://127.0.0.1:9000/hook", Secret: "hunter2"},
-		"log":   {Name: "log", Type: "file", Path: "/etc/daybook/alerts.log"},
+		"log":   {Name: "log", Type: "file", Lang: "en", Path: "/etc/daybook/alerts.log"},
 	}
 	masked := map[string][]string{"phone": {"postgres://u:hunter2@db/x"}, "hook": {"hunter2"}}
 	for i := range f.Channels {
@@ -103,7 +103,7 @@ func TestASecretThatIsMissingNamesItsChannel(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err = f.Settings(&f.Channels[1], vault)
-	if daybook.CodeOf(err) != daybook.CodeInvalid || !strings.Contains(err.Error(), "channel hook: secret: environment variable MISSING is not set") || daybook.HintOf(err) == "" {
+	if daybook.CodeOf(err) != daybook.CodeInvalid || !strings.Contains(err.Error(), "secret of channel hook: environment variable MISSING is not set") || daybook.HintOf(err) == "" {
 		t.Error(err)
 	}
 }

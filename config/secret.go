@@ -98,7 +98,7 @@ func ResolveEnv(env map[string]string, v Vault) (map[string]string, error) {
 	for name, text := range env {
 		value, err := Secret{text}.Resolve(v)
 		if err != nil {
-			return nil, &daybook.Error{Code: daybook.CodeOf(err), Message: "env " + name, Err: err, Hint: daybook.HintOf(err)}
+			return nil, &daybook.Error{Code: daybook.CodeOf(err), Message: name + " of the job", Err: err, Hint: daybook.HintOf(err)}
 		}
 		out[name] = value
 	}

@@ -64,7 +64,7 @@ func TestResolveEnv(t *testing.T) {
 		t.Error(got, err)
 	}
 	_, err = ResolveEnv(map[string]string{"A": "${MISSING}"}, vault)
-	if err == nil || !strings.Contains(err.Error(), "env A: environment variable MISSING") || daybook.HintOf(err) == "" {
+	if err == nil || !strings.Contains(err.Error(), "A of the job: environment variable MISSING") || daybook.HintOf(err) == "" {
 		t.Error(err)
 	}
 }

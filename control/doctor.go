@@ -170,6 +170,7 @@ func (d *doctor) jobs(ctx context.Context) error {
 	}
 	calendars := map[string]bool{}
 	sound := true
+	touching := 0 // money
 	for _, st := range states {
 		before := len(d.found)
 		k := d.c.read(st)
@@ -178,6 +179,9 @@ func (d *doctor) jobs(ctx context.Context) error {
 				return err
 			}
 		} else {
+			if k.job != nil && k.job.Priority == daybook.P0 {
+				touching++
+			}
 			d.faulty(k)
 			d.horizon(k, calendars)
 			d.behind(k)
@@ -190,7 +194,19 @@ func (d *doctor) jobs(ctx context.Context) error {
 	if sound {
 		d.add(LevelOK, jobsText(len(states)), "")
 	}
+	d.told(touching)
 	return nil
+}
+
+// told looks whether anybody is told of what touches money. Without a file nothing says who is.
+func (d *doctor) told(touching int) {
+	switch channels, known := d.c.o.Told(daybook.P0); {
+	case !known || touching == 0:
+	case len(channels) == 0:
+		d.add(LevelWarn, noChannelText(touching), msgNoChannelDo)
+	default:
+		d.add(LevelOK, channelsText(channels), "")
+	}
 }
 
 // leftOpen finds runs of a job that nobody defines any more.

@@ -926,3 +926,20 @@ func sortedKeys[K ~string, V any](m map[K]V) []string {
 	sort.Strings(keys)
 	return keys
 }
+
+func noChannelText(jobs int) string {
+	return fmt.Sprintf("no channel is told of P0 alerts, and %s money: they stand in daybook alert list and nowhere else", touchesText(jobs))
+}
+
+func touchesText(jobs int) string {
+	if jobs == 1 {
+		return "1 job touches"
+	}
+	return fmt.Sprintf("%d jobs touch", jobs)
+}
+
+const msgNoChannelDo = "name one in the file, under channels and alerts: P0, and try it: daybook alert test"
+
+func channelsText(channels []string) string {
+	return "P0 alerts are told on " + strings.Join(channels, ", ")
+}

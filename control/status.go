@@ -36,6 +36,7 @@ type Need struct {
 	Do       string // the command, or what else to do
 	Since    time.Time
 	Run      *daybook.Run // nil where there is none
+	Alert    string       // the id of the open alert about a letter; empty: there is none
 }
 
 // LateRun is a window that is due and not done.
@@ -192,9 +193,16 @@ func (c *Control) live(ctx context.Context, s *Status, views []JobView) ([]*dayb
 // needLetters lists the open letters. The runs of the first ones are looked up, so that the list can say how far they got.
 func (c *Control) needLetters(ctx context.Context, s *Status, letters []daybook.Letter) error {
 	const looked = 50
+	if len(letters) == 0 {
+		return nil
+	}
+	ids, err := c.alertIDs(ctx)
+	if err != nil {
+		return err
+	}
 	for i, l := range letters {
 		n := Need{Priority: l.Priority, Kind: "dead letter", Job: l.Job, Key: l.Key, Text: daybook.Clip(oneLine(l.Error), 300), Since: l.OpenedAt,
-			Do: "daybook dead replay " + string(l.Key)}
+			Do: "daybook dead replay " + string(l.Key), Alert: ids[l.Key]}
 		if l.Kind == daybook.LetterUnknown {
 			n.Kind, n.Do = "unknown outcome", resolveCommand(l.Key)
 		}

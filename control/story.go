@@ -35,6 +35,7 @@ type Story struct {
 	Triggers []daybook.Trigger
 	Attempts []daybook.Attempt // tries, and questions to the far side
 	Letters  []daybook.Letter
+	Alert    string // the id of the open alert about its open letter; empty: there is none
 	// Acts are what people did about it, as far as the newest 1,000 acts since it was made hold them.
 	Acts     []daybook.Activity
 	Timeline []Entry
@@ -91,6 +92,13 @@ func (c *Control) Key(ctx context.Context, key daybook.Key) (Story, error) {
 	}
 	if s.Letters, err = c.s.LettersOf(ctx, key); err != nil {
 		return s, err
+	}
+	if slices.ContainsFunc(s.Letters, func(l daybook.Letter) bool { return l.State == daybook.LetterOpen }) {
+		ids, err := c.alertIDs(ctx)
+		if err != nil {
+			return s, err
+		}
+		s.Alert = ids[key]
 	}
 	acts, err := c.s.Activities(ctx, s.Run.CreatedAt, "", maxListed)
 	for i := len(acts) - 1; i >= 0; i-- { // oldest first
@@ -159,7 +167,11 @@ func (s *Story) timeline() []Entry {
 		add(r.ClaimedAt, "attempt", runningText(r), "")
 	}
 	for _, l := range s.Letters {
-		add(l.OpenedAt, "letter", letterOpenedText(l), l.Error)
+		text := letterOpenedText(l)
+		if l.State == daybook.LetterOpen && s.Alert != "" {
+			text += ", alert " + s.Alert
+		}
+		add(l.OpenedAt, "letter", text, l.Error)
 		add(l.ClosedAt, "letter", letterClosedText(l), l.Note)
 	}
 	for _, a := range s.Acts {

@@ -80,9 +80,3 @@ func (e *Engine) watched(j daybook.Job) (*daybook.Job, alert.Schedule, error) {
 func (e *Engine) told(p daybook.Priority) (channels []string, known bool) {
 	return e.o.Alerts.Routes[p].To, e.o.Alerts.Routes != nil
 }
-
-// TestChannel sends a test on a channel of Options.Alerts, at once and past the ledger. Errors: CodeNotFound, there is no
-// such channel; else what the channel says.
-func (e *Engine) TestChannel(ctx context.Context, channel string) error {
-	return alert.New(e.store, e.alerts()).Test(ctx, channel, e.o.Now())
-}

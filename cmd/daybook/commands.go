@@ -16,6 +16,7 @@ var commands = []func(*app) *cobra.Command{
 	newKey,
 	newDead,
 	newFreeze,
+	newAlert,
 	newActivity,
 	newDB,
 	newDoctor,

@@ -40,6 +40,7 @@ type storyJSON struct {
 	Triggers []triggerJSON   `json:"triggers"`
 	Attempts []attemptJSON   `json:"attempts"`
 	Letters  []*letterJSON   `json:"letters"`
+	Alert    string          `json:"alert,omitempty"`
 	Activity []activityJSON  `json:"activity"`
 	Timeline []entryJSON     `json:"timeline"`
 }
@@ -59,7 +60,7 @@ type entryJSON struct {
 }
 
 func newStoryJSON(s control.Story) storyJSON {
-	j := storyJSON{Schema: "daybook/key.v1", Key: s.Key, Message: s.Line(), Absence: s.Absence, Opens: s.Opens, Run: nested(s.Run), Cover: nested(s.Cover), Further: s.Further,
+	j := storyJSON{Schema: "daybook/key.v1", Key: s.Key, Message: s.Line(), Absence: s.Absence, Opens: s.Opens, Run: nested(s.Run), Cover: nested(s.Cover), Further: s.Further, Alert: s.Alert,
 		Triggers: []triggerJSON{}, Attempts: []attemptJSON{}, Letters: []*letterJSON{}, Activity: []activityJSON{}, Timeline: []entryJSON{}}
 	if s.Span != nil {
 		j.Span = &spanJSON{s.Span.FromLabel, s.Span.ToLabel, s.Span.Count, s.Span.Reason}

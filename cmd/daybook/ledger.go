@@ -16,6 +16,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // PostgreSQL, the driver "pgx"
 
 	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/alert"
 	"github.com/daybook-run/daybook/calendar"
 	"github.com/daybook-run/daybook/config"
 	"github.com/daybook-run/daybook/control"
@@ -87,12 +88,19 @@ func (a *app) fileIfAny() (*config.File, error) {
 }
 
 func (a *app) openAt(ctx context.Context, role, text string, f *config.File, make bool) (*ledger, error) {
+	var told alert.Options
+	if f != nil {
+		var err error
+		if told, err = a.alerts(f, role == "serve"); err != nil {
+			return nil, err
+		}
+	}
 	db, err := openDB(text, make)
 	if err != nil {
 		return nil, err
 	}
 	number, _ := build()
-	o := engine.Options{Version: number, Role: role, Dir: attemptDir(text), NoMigrate: !make, Lease: a.lease, Log: a.logger(), Now: a.Now, Exec: a.Exec}
+	o := engine.Options{Version: number, Role: role, Dir: attemptDir(text), NoMigrate: !make, Lease: a.lease, Log: a.logger(), Now: a.Now, Exec: a.Exec, Alerts: told}
 	if f != nil {
 		o.Slots = map[daybook.Lane]int{daybook.LaneLive: f.Slots.Live, daybook.LaneBackfill: f.Slots.Backfill}
 		o.Retention = daybook.Retention{Log: f.Retention.Log, LogRuns: f.Retention.LogRuns}
@@ -159,8 +167,8 @@ func definitions(f *config.File, v config.Vault) []engine.Definition {
 		} else {
 			j.Dir = filepath.Dir(f.Path)
 		}
-		env := j.Env
-		list = append(list, engine.Definition{Job: j, Env: func() (map[string]string, error) { return config.ResolveEnv(env, v) }})
+		job := f.Jobs[i]
+		list = append(list, engine.Definition{Job: j, Env: func() (map[string]string, error) { return job.Environment(v) }})
 	}
 	return list
 }

@@ -102,7 +102,7 @@ func (a *app) onceOn(ctx context.Context, l *ledger, o onceFlags, argv []string)
 	}
 	switch answer.Outcome {
 	case daybook.Refused:
-		return 0, (&daybook.Error{Code: daybook.CodeConflict, Message: answer.Line()}).WithHint("%s", answer.Next())
+		return 0, (&daybook.Error{Code: daybook.CodeConflict, Message: answer.Line()}).WithHint("%s", a.onLedger(l, answer.Next()))
 	case daybook.Reused:
 		a.say("%s", answer.Line())
 		return answer.Exit, nil
@@ -115,11 +115,20 @@ func (a *app) onceOn(ctx context.Context, l *ledger, o onceFlags, argv []string)
 	if err != nil {
 		return 0, err
 	}
-	return a.onceEnded(r, exit)
+	return a.onceEnded(l, r, exit)
+}
+
+// onLedger names the ledger in a command to type next: one that a file names is found without, the others are not.
+func (a *app) onLedger(l *ledger, command string) string {
+	rest, ours := strings.CutPrefix(command, "daybook ")
+	if env, _ := a.LookupEnv("DAYBOOK_DB"); !ours || env != "" || l.file != nil && a.flags.db == "" {
+		return command
+	}
+	return "daybook --db " + shellWord(config.Mask(l.url)) + " " + rest
 }
 
 // onceEnded says how the run stands and returns the code to exit with.
-func (a *app) onceEnded(r *daybook.Run, exit int) (int, error) {
+func (a *app) onceEnded(l *ledger, r *daybook.Run, exit int) (int, error) {
 	switch {
 	case r.State == daybook.Done:
 		return daybook.ExitOK, nil
@@ -130,7 +139,14 @@ func (a *app) onceEnded(r *daybook.Run, exit int) (int, error) {
 		a.say("%s  %s; the next try is due %s", r.Key, r.LastError, r.Due.Format(time.RFC3339))
 		return daybook.ExitElsewhere, nil
 	}
-	a.say("%s  %s: %s", r.Key, r.State, r.LastError)
+	standing := string(r.State)
+	if r.Letter != nil && r.Letter.Kind == daybook.LetterUnknown {
+		standing += ", and whether it happened is unknown"
+	}
+	a.say("%s  %s: %s", r.Key, standing, r.LastError)
+	if r.State == daybook.Dead {
+		a.next(a.onLedger(l, "daybook dead show "+string(r.Key)))
+	}
 	if exit == 0 {
 		exit = daybook.ExitFailed
 	}

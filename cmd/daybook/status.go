@@ -60,6 +60,7 @@ type needJSON struct {
 	Text     string           `json:"text"`
 	Do       string           `json:"do"`
 	Since    time.Time        `json:"since,omitzero"`
+	Alert    string           `json:"alert,omitempty"`
 }
 
 type lateJSON struct {
@@ -102,7 +103,7 @@ func newStatusJSON(s control.Status) statusJSON {
 		Live:   liveJSON{s.Counts.Live[daybook.Scheduled], s.Counts.Live[daybook.Running], s.Counts.Live[daybook.Retryable]},
 		Serves: len(s.Serves), SeenAt: s.SeenAt}
 	for _, n := range s.NeedsYou {
-		j.NeedsYou = append(j.NeedsYou, needJSON{n.Priority, n.Kind, n.Job, n.Key, n.Text, n.Do, n.Since})
+		j.NeedsYou = append(j.NeedsYou, needJSON{n.Priority, n.Kind, n.Job, n.Key, n.Text, n.Do, n.Since, n.Alert})
 	}
 	for _, l := range s.Late {
 		j.Late = append(j.Late, lateJSON{l.Key, l.Priority, l.Since, l.Over})
@@ -254,7 +255,11 @@ func (a *app) need(w *bufio.Writer, n control.Need, now time.Time) {
 		}
 	}
 	if r := n.Run; r != nil && !n.Since.IsZero() {
-		fmt.Fprintf(w, "      since %s, %s\n", stamp(n.Since, a.zoneOf(r.Zone)), plural(r.Attempts, "attempt"))
+		text := fmt.Sprintf("since %s, %s", stamp(n.Since, a.zoneOf(r.Zone)), plural(r.Attempts, "attempt"))
+		if n.Alert != "" {
+			text += ", alert " + n.Alert
+		}
+		fmt.Fprintf(w, "      %s\n", text)
 	}
 	for i, l := range wrap(oneLine(n.Do), a.columns()-8) {
 		if i == 0 {

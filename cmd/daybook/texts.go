@@ -136,6 +136,16 @@ next. Exit 0: yes; 3: a person is needed, or it is not known yet; 6: nobody exec
 	textDoctorLong = `Ledger, serves, clocks, zone data, business calendars, and whether every window of the last days is accounted
 for. Exit 0 when all is sound, 3 when something wants a person.`
 
+	textAlert        = "Who is told when something goes wrong"
+	textAlertList    = "List open alerts, P0 first, then the oldest"
+	textAlertAck     = "Acknowledge an alert: it is not repeated"
+	textAlertAckLong = `It stays open until what it is about ends, and its end is told. A dead letter that stays open for 24 h is told once
+more all the same.`
+	textAlertTest     = "Send a test on a channel of the file, or on each"
+	textAlertTestLong = `At once, past the ledger, whether or not serve runs. Exit 1 when a channel could not send.`
+	textAlertMute     = "Keep the alerts of a job from being sent for a while"
+	textAlertMuteLong = `It hides nothing: they stand open, and those that are open when the mute ends are sent then.`
+
 	textFreeze        = "What keeps runs from starting"
 	textFreezeList    = "List what is held, and why"
 	textFreezeEnd     = "End a hold: what was held may start"
