@@ -101,6 +101,8 @@ func (e *Engine) attend(ctx context.Context, k daybook.Key, retry bool) error {
 				return nil
 			}
 			wait = min(r.Due.Sub(now), foregroundPoll)
+		case r.Hold != "" && !retry:
+			return nil
 		default:
 			claimed, err := e.exec.ClaimKey(ctx, k, now)
 			if err != nil {

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -33,6 +34,7 @@ func (s *Rescue) Tick(ctx context.Context, now time.Time) (more bool, err error)
 	}
 	var moves []daybook.Transition
 	var questions []*daybook.Run
+	var faults []error // one that cannot be decided keeps nobody else waiting
 	waiting := make(map[daybook.Key]ahead)
 	for _, r := range runs {
 		switch {
@@ -43,7 +45,7 @@ func (s *Rescue) Tick(ctx context.Context, now time.Time) (more bool, err error)
 		default:
 			m, ok, err := s.rescue(ctx, r, now)
 			if err != nil {
-				return false, err
+				faults = append(faults, fmt.Errorf("rescue %s: %w", r.Key, err))
 			}
 			if ok {
 				moves = append(moves, m)
@@ -70,7 +72,7 @@ func (s *Rescue) Tick(ctx context.Context, now time.Time) (more bool, err error)
 	if len(moves)+len(questions) > 0 {
 		s.Wake()
 	}
-	return len(runs) == rescueBatch && len(moves) > 0, nil
+	return len(runs) == rescueBatch && len(moves) > 0, errors.Join(faults...)
 }
 
 // jumped reports whether the clock, or this process, was elsewhere since the last Tick: stopped, suspended, or set. Then

@@ -164,7 +164,7 @@ func (t *tx) retire(ctx context.Context, job string, now time.Time) error {
 // nobody owed what lay between.
 func (t *tx) changeJob(ctx context.Context, old daybook.JobState, c daybook.Revision, definition []byte, now time.Time) error {
 	cursor, seen := old.Cursor, old.FirstSeen
-	if !old.RetiredAt.IsZero() {
+	if !old.RetiredAt.IsZero() || old.Home == daybook.HomeOnce && c.Home != old.Home { // nothing planned it until now
 		cursor, seen = now, now
 	}
 	paused, pausedAt := old.Paused, old.PausedAt

@@ -155,6 +155,15 @@ var jobCases = []example{
 		k.ok(err)
 		equal(k, "revision", state.Revision, 2)
 	}},
+	{"a job that a file takes over from once starts at now: nothing planned it until then", func(k *kit) {
+		_, err := k.s.Ensure(k.ctx, Job("backup"), daybook.HomeOnce, k.now)
+		k.ok(err)
+		k.now = k.now.AddDate(0, 0, 9)
+		states, err := k.s.TakeRevisions(k.ctx, []daybook.Revision{{Job: Job("backup")}}, true, k.now)
+		k.ok(err)
+		equal(k, "cursor", states[0].Cursor, k.now)
+		equal(k, "first seen", states[0].FirstSeen, k.now)
+	}},
 	{"a job at home with an application is retired by that one only, and taken by nobody else before", func(k *kit) {
 		shop := daybook.Revision{Job: Job("renew"), Home: "shop"}
 		equal(k, "home", k.take("renew", false, shop).Home, "shop")
