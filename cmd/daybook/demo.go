@@ -125,6 +125,8 @@ func (a *app) newDemo(o demoFlags) (*demo, error) {
 const demoFile = `version: 1
 timezone: %[1]s
 database: sqlite:daybook.db
+channels: {log: {type: file, path: alerts.log}}
+alerts: {P0: {to: [log]}}
 jobs:
   renew:
     priority: P0
@@ -141,6 +143,7 @@ jobs:
 
 func (d *demo) config() string { return filepath.Join(d.dir, "daybook.yaml") }
 func (d *demo) book() string   { return filepath.Join(d.dir, "gateway.jsonl") }
+func (d *demo) alerts() string { return filepath.Join(d.dir, "alerts.log") }
 
 // serve starts a process of the real thing and waits until it works.
 func (d *demo) serve(ctx context.Context) error {
@@ -271,6 +274,11 @@ func (d *demo) declined(ctx context.Context) error {
 		return err
 	}
 	d.line("402 is a definite no → dead letter, not tried again by itself: %s", r.LastError)
+	told, err := d.told(ctx, r.Key)
+	if err != nil {
+		return err
+	}
+	d.line("alerts.log: %s", told)
 	click, err := d.trigger(ctx, "", day)
 	if err != nil {
 		return err
@@ -287,6 +295,23 @@ func (d *demo) declined(ctx context.Context) error {
 	}
 	d.line("you, clicking → %s    card changed, daybook dead replay → %s: charged under %s", click, replayed, r.WireKey())
 	return d.check(day)
+}
+
+// told waits until the channel of the demo has the alert about a key, and returns its first line.
+func (d *demo) told(ctx context.Context, k daybook.Key) (line string, err error) {
+	err = d.until(ctx, "the alert about "+string(k), func() (bool, error) {
+		text, err := os.ReadFile(d.alerts())
+		if errors.Is(err, os.ErrNotExist) {
+			return false, nil
+		}
+		for l := range strings.Lines(string(text)) {
+			if strings.HasPrefix(l, "[P0] "+string(k)+" ") {
+				line = strings.TrimSpace(l)
+			}
+		}
+		return line != "", err
+	})
+	return line, err
 }
 
 // withoutKeys is the first act as plain cron, a platform and a person would play it: each runs the command.

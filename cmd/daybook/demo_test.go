@@ -136,6 +136,7 @@ func TestDemo(t *testing.T) {
 		"probe: yes → done, not repeated\n",
 		"probe: no, no (a no counts only 3s after the end) → charged under renew:",
 		"402 Payment Required: the card of sub_01 was declined\n",
+		"alerts.log: [P0] renew:",
 		"you, clicking → refused    card changed, daybook dead replay → started: charged under renew:",
 		" → windows 4 → charges 4 for 4 due, twice 0.",
 	} {
