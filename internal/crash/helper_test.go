@@ -24,6 +24,7 @@ const (
 	envHelper  = "DAYBOOK_CRASH_HELPER"
 	envGateway = "DAYBOOK_CRASH_GATEWAY"
 	envDiary   = "DAYBOOK_CRASH_DIARY"
+	envServe   = "DAYBOOK_CRASH_SERVE" // which of several processes
 )
 
 // Exit codes of work.
@@ -43,13 +44,14 @@ type entry struct {
 	Key   string    `json:"key"`
 	Fence int64     `json:"fence"`
 	Wire  string    `json:"wire,omitempty"`
-	Said  int       `json:"said"` // exit code
+	Serve string    `json:"serve,omitempty"` // the process that started it, where there are several
+	Said  int       `json:"said"`            // exit code
 }
 
 func write(what string, said int) {
 	fence, _ := strconv.ParseInt(os.Getenv("DAYBOOK_FENCE"), 10, 64)
 	line, err := json.Marshal(entry{At: time.Now().UTC(), What: what, Pid: os.Getpid(), Job: os.Getenv("DAYBOOK_JOB"), Key: os.Getenv("DAYBOOK_KEY"),
-		Fence: fence, Wire: os.Getenv("DAYBOOK_WIRE_KEY"), Said: said})
+		Fence: fence, Wire: os.Getenv("DAYBOOK_WIRE_KEY"), Serve: os.Getenv(envServe), Said: said})
 	if err != nil {
 		panic(err)
 	}
@@ -127,8 +129,9 @@ func work(what string, args []string) int {
 		}
 		return code
 	case "charge-hang": // charges and does not come back the first time
+		hang := first(os.Getenv("DAYBOOK_KEY")) // before the charge: once that is booked, the end may come at any instant
 		code := charge()
-		if first(os.Getenv("DAYBOOK_KEY")) {
+		if hang {
 			await()
 		}
 		return code
@@ -148,6 +151,7 @@ func work(what string, args []string) int {
 		signal.Notify(asked, syscall.SIGTERM)
 		write("ready", 0)
 		<-asked
+		write("asked to end", 0)
 		pauseBetween(args[0], args[0])
 		write("tidied", 0)
 		return exitNotDone
@@ -192,14 +196,16 @@ func first(text string) bool {
 	return err == nil
 }
 
-// only reports whether text is the one that came first of all.
+// only reports whether text is the one that came first of all. Whoever is killed in the middle of it has decided either
+// all or nothing.
 func only(text string) bool {
-	if first("the only one") {
-		if err := os.WriteFile(os.Getenv(envDiary)+".only", []byte(text), 0o600); err != nil {
-			panic(err)
-		}
+	path := os.Getenv(envDiary) + ".only"
+	own := fmt.Sprintf("%s.%d", path, os.Getpid())
+	if err := os.WriteFile(own, []byte(text), 0o600); err != nil {
+		panic(err)
 	}
-	b, err := os.ReadFile(os.Getenv(envDiary) + ".only")
+	_ = os.Link(own, path) // fails for all but the first
+	b, err := os.ReadFile(path)
 	return err == nil && string(b) == text
 }
 

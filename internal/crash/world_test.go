@@ -209,10 +209,13 @@ func (w *world) fault(text string) {
 }
 
 // serve starts a process of the binary.
-func (w *world) serve() *served {
+func (w *world) serve(change ...func(*exec.Cmd)) *served {
 	w.t.Helper()
 	cmd := exec.Command(binary, "serve", "-c", w.config, "--lease", lease.String())
 	cmd.Env = w.env()
+	for _, f := range change {
+		f(cmd)
+	}
 	out, err := cmd.StderrPipe()
 	if err != nil {
 		w.t.Fatal(err)
@@ -246,9 +249,9 @@ func (w *world) serve() *served {
 }
 
 // served starts a process and waits until it works.
-func (w *world) served() *served {
+func (w *world) served(change ...func(*exec.Cmd)) *served {
 	w.t.Helper()
-	s := w.serve()
+	s := w.serve(change...)
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
