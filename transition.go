@@ -418,6 +418,9 @@ func (r *Run) Resolve(as Resolution, p Policy, who, note string, now time.Time) 
 // Replay carries out the replay of an open letter of kind failed: same key, failures reset. After a refusal for good the
 // far side gets the next wire key.
 func (r *Run) Replay(who, note string, now time.Time) (Transition, error) {
+	if r.State == Dead && r.Letter != nil && r.Letter.State == LetterOpen && r.Letter.Kind == LetterUnknown {
+		return Transition{}, Conflict("whether %s happened is unknown: settle that first", r.Key)
+	}
 	if r.State != Dead || r.Letter == nil || r.Letter.State != LetterOpen || r.Letter.Kind != LetterFailed {
 		return Transition{}, Conflict("%s has no open letter that could be replayed", r.Key)
 	}

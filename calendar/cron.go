@@ -191,7 +191,11 @@ func (f *cronField) value(w word) (int, error) {
 }
 
 func (f *cronField) allowed() string {
-	s := fmt.Sprintf("a %s is %d to %d", f.name, f.min, f.max)
+	article := "a"
+	if f.name == "hour" {
+		article = "an"
+	}
+	s := fmt.Sprintf("%s %s is %d to %d", article, f.name, f.min, f.max)
 	switch f.max {
 	case 23:
 		s += "; midnight is 0"

@@ -151,7 +151,11 @@ func (a *app) tell(answer control.Answer, dry bool) error {
 	}
 	line := answer.Line()
 	if dry {
-		line = fmt.Sprintf("%s  would be %s: %s", answer.Key, answer.Outcome, strings.TrimPrefix(line, string(answer.Key)+"  "))
+		said := strings.TrimPrefix(line, string(answer.Key)+"  ")
+		line = fmt.Sprintf("%s  would be %s", answer.Key, answer.Outcome)
+		if said != string(answer.Outcome)+"." {
+			line += ": " + said
+		}
 	}
 	if _, err := fmt.Fprintln(a.Stdout, line); err != nil {
 		return err
