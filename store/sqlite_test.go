@@ -111,6 +111,39 @@ func TestUnsafeHandlesOfSQLiteAreRefused(t *testing.T) {
 	})
 }
 
+// H45: a process that opens the ledger while another writes for longer than its patience waits again, as every transaction
+// does, and is not told that the database is busy.
+func TestH45ALedgerIsOpenedBesideABusyWriter(t *testing.T) {
+	path := file(t)
+	first := handles(t, path, nil)
+	if _, err := open(t, first); err != nil {
+		t.Fatal(err)
+	}
+	busy, err := first.Write.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened := make(chan error, 1)
+	second := handles(t, path, replace("busy_timeout(5000)", "busy_timeout(1000)")) // the least that is safe
+	go func() {
+		_, err := store.Open(t.Context(), second, store.Options{NewID: storetest.NewID, Migrate: true, Now: storetest.Birth})
+		opened <- err
+	}()
+	hold := time.NewTimer(1500 * time.Millisecond)
+	defer hold.Stop()
+	select {
+	case err := <-opened:
+		t.Fatalf("it did not wait: %v", err)
+	case <-hold.C:
+	}
+	if err := busy.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-opened; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAFileThatCannotBeUsedIsSaidSo(t *testing.T) {
 	t.Run("the directory is missing", func(t *testing.T) {
 		_, err := open(t, handles(t, filepath.Join(t.TempDir(), "no", "daybook.db"), nil))

@@ -51,14 +51,11 @@ func Open(ctx context.Context, db DB, o Options) (*Store, error) {
 	if db.Read == nil {
 		db.Read = db.Write
 	}
-	d, err := detect(ctx, db.Write)
+	d, err := verified(ctx, db)
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{db: db, d: d, newID: o.NewID}
-	if err := d.verify(ctx, db); err != nil {
-		return nil, err
-	}
 	if err := s.migrate(ctx, o); err != nil {
 		return nil, err
 	}
@@ -76,6 +73,19 @@ func (s *Store) Close() error {
 		statements.Clear()
 	}
 	return errors.Join(errs...)
+}
+
+// verified tells the database and looks whether the handles are safe. Looking takes SQLite's write lock, which others may
+// hold one after the other: it is tried as often as any transaction.
+func verified(ctx context.Context, db DB) (d *dialect, err error) {
+	for try := 1; ; try++ {
+		if d, err = detect(ctx, db.Write); err == nil {
+			err = d.verify(ctx, db)
+		}
+		if err == nil || try == writeTries || ctx.Err() != nil || !sqliteBusy(err) {
+			return d, err
+		}
+	}
 }
 
 func detect(ctx context.Context, db *sql.DB) (*dialect, error) {

@@ -7,12 +7,9 @@ import (
 	"time"
 
 	"github.com/daybook-run/daybook"
-	"github.com/daybook-run/daybook/internal/pgtest"
 	"github.com/daybook-run/daybook/store"
 	"github.com/daybook-run/daybook/store/storetest"
 )
-
-func TestMain(m *testing.M) { pgtest.Main(m) }
 
 func TestARunIsClaimedBegunAndDone(t *testing.T) {
 	storetest.Each(t, func(ctx context.Context, t *testing.T, s *store.Store) {
