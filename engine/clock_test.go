@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -123,18 +124,43 @@ func windowed(t *testing.T, w *windows, job string, want []string) {
 	})
 }
 
-// H29: the wall clock is eight hours ahead for a while, the boot clock is steady. Windows of repeatable work are decided
+// warnings keeps what a process logs, whole lines of it.
+type warnings struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (w *warnings) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.Write(p)
+}
+
+// with returns the lines that have all of some words.
+func (w *warnings) with(words ...string) (lines []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for line := range strings.Lines(w.text.String()) {
+		if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, word) }) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// H29: the wall clock is eight hours ahead for two minutes, the boot clock is steady. Windows of repeatable work are decided
 // once, and not again when the clock passes them. What may be done once is held, with one alert, and then each window is
-// done at its own hour.
+// done at its own hour. One warning has the size of both leaps.
 func TestH29ClockLeapsAhead(t *testing.T) {
 	t.Parallel()
 	db := storetest.SQLite(t) // on PostgreSQL the database's clock corrects that of a machine: see below
 	h := &hands{}
-	h.set(time.Date(2026, 3, 2, 10, 30, 0, 0, time.UTC))
-	w := &windows{}
-	n := serve(t, db.Open(t), engine.Options{Now: h.now, Boot: h.sinceBoot}, leapJobs(w)...)
+	h.set(time.Date(2026, 3, 2, 10, 0, 1, 0, time.UTC))
+	w, said := &windows{}, &warnings{}
+	n := serve(t, db.Open(t), engine.Options{Now: h.now, Boot: h.sinceBoot, Log: slog.New(slog.NewTextHandler(said, nil))}, leapJobs(w)...)
 	h.leap(8 * time.Hour)
 	windowed(t, w, "again", hours(11, 18))
+	h.sleep(2 * time.Minute)
 	if got := w.of("once"); len(got) != 0 {
 		t.Errorf("once was called for %v while the time is not believed", got)
 	}
@@ -142,7 +168,7 @@ func TestH29ClockLeapsAhead(t *testing.T) {
 		alerts, held := leapt(t, n)
 		return alerts == 1 && held
 	})
-	h.leap(-8*time.Hour + 2*time.Minute)
+	h.leap(-8 * time.Hour)
 	until(t, "the hold is over", func() bool {
 		_, held := leapt(t, n)
 		return !held
@@ -155,6 +181,29 @@ func TestH29ClockLeapsAhead(t *testing.T) {
 	h.sleep(time.Hour)
 	windowed(t, w, "once", hours(11, 19))
 	windowed(t, w, "again", hours(11, 19))
+	for _, job := range []string{"again", "once"} { // as the ledger has them, too
+		for _, label := range hours(11, 19) {
+			k := daybook.Key(job + ":" + label)
+			if r := ends(t, n.Engine, k, daybook.Done); r.Attempts != 1 || r.Triggers != 1 {
+				t.Errorf("%s has %d attempts and %d triggers", k, r.Attempts, r.Triggers)
+			}
+		}
+	}
+	if lines := said.with("level=WARN", "clock", "leapt=8h0m", "back=8h0m"); len(lines) != 1 {
+		t.Errorf("%d warnings have the size of both leaps: %q", len(lines), said.with("level=WARN"))
+	}
+	acts, err := n.Store().Activities(t.Context(), time.Time{}, "daybook", 100)
+	if err != nil || len(acts) != 1 || !strings.Contains(acts[0].Note, "leapt 8h0m") || !strings.Contains(acts[0].Note, "came back by 8h0m") {
+		t.Errorf("kept: %+v %v", acts, err)
+	}
+	alerts, err := n.Store().Alerts(t.Context(), false, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alerts = slices.DeleteFunc(alerts, func(a daybook.Alert) bool { return a.Kind != daybook.AlertClockLeap })
+	if len(alerts) != 1 || alerts[0].ClosedAt.IsZero() || !strings.Contains(alerts[0].LastError, "leapt 8h0m") {
+		t.Errorf("alerts of a leap: %+v", alerts)
+	}
 }
 
 // A person confirms the time: what was held is then decided, once.

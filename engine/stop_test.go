@@ -148,7 +148,7 @@ func TestCancelOfARunningRun(t *testing.T) {
 }
 
 // H40, first half: the end cannot be written three times, then it can: done once.
-func TestEndIsWrittenAtLast(t *testing.T) {
+func TestH40EndIsWrittenAtLast(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, db storetest.Database) {
 		f := faultstore.New(1)
@@ -201,7 +201,7 @@ func TestEndIsWrittenAndTheAnswerLost(t *testing.T) {
 // H40, second half: the end cannot be written for longer than the lease. It is no success: another process takes over.
 // Once-only work is unknown until the late report settles it; repeatable work is tried again, and the late report is
 // refused and kept.
-func TestEndIsWrittenTooLate(t *testing.T) {
+func TestH40EndIsWrittenTooLate(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, db storetest.Database) {
 		f := faultstore.New(1)
