@@ -65,7 +65,7 @@ func (c *clock) Offset() time.Duration {
 
 // begin measures the offset, and takes the believed clock over from the last process of this boot of the machine.
 func (c *clock) begin(ctx context.Context) error {
-	if err := c.measure(ctx); err != nil {
+	if err := c.current(ctx); err != nil {
 		return err
 	}
 	nodes, err := c.store.Nodes(ctx)
@@ -96,11 +96,19 @@ func (c *clock) begin(ctx context.Context) error {
 // holds nobody up, and claims nothing itself.
 func (c *clock) booted() time.Time { return c.Now().Add(-c.boot()) }
 
-func (c *clock) measure(ctx context.Context) error {
-	if c.byHand {
-		c.measured = c.wall()
+// current measures the offset unless that was done lately. What is asked for before anything runs goes by the same clock
+// as what runs then: else it might not be due yet.
+func (c *clock) current(ctx context.Context) error {
+	c.mu.Lock()
+	since := c.wall().Sub(c.measured)
+	c.mu.Unlock()
+	if c.byHand || since >= 0 && since <= offsetEvery {
 		return nil
 	}
+	return c.measure(ctx)
+}
+
+func (c *clock) measure(ctx context.Context) error {
 	offset, err := c.store.ClockOffset(ctx, c.wall)
 	if err != nil {
 		return err
@@ -122,10 +130,8 @@ func (c *clock) usable() error {
 
 // Tick implements daybook.Service.
 func (c *clock) Tick(ctx context.Context, now time.Time) (more bool, err error) {
-	if since := c.wall().Sub(c.measured); since > offsetEvery || since < 0 {
-		if err := c.measure(ctx); err != nil {
-			return false, err
-		}
+	if err := c.current(ctx); err != nil {
+		return false, err
 	}
 	booted := c.booted()
 	ahead := booted.Sub(c.baseline)

@@ -150,6 +150,9 @@ func (e *Engine) Trigger(ctx context.Context, job string, options ...daybook.Ask
 	if a.Actor == "" {
 		a.Actor = daybook.Clip(e.node.Role, daybook.MaxActorBytes)
 	}
+	if err := e.clock.current(ctx); err != nil {
+		return control.Answer{}, err
+	}
 	answer, err := e.control.Trigger(ctx, control.Person{Name: a.Actor, Source: daybook.SourceAPI},
 		control.Request{Job: job, Window: a.Window, Payload: a.Payload})
 	if err == nil {

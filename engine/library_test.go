@@ -138,7 +138,7 @@ func TestRetire(t *testing.T) {
 func TestServeRescuesForAnApplication(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, db storetest.Database) {
-		const lease = 300 * time.Millisecond
+		const lease = 3 * time.Second
 		var charged atomic.Int64
 		ctx, kill := context.WithCancel(t.Context())
 		j := handled("charge")

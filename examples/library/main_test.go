@@ -25,7 +25,7 @@ const (
 	hangVar = "SHOP_HANG"
 )
 
-var options = engine.Options{App: "shop", Lease: time.Second}
+var options = engine.Options{App: "shop", Lease: 3 * time.Second}
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(dirVar); dir != "" {
