@@ -53,8 +53,18 @@ func (e *Engine) telling() []loop.Item {
 	watcher := alert.NewWatcher(e.rows, alert.WatchOptions{Compile: e.watched, Log: e.o.Log})
 	return []loop.Item{
 		{Name: "alerts", Service: alert.New(e.store, e.alerts()), Every: tellEvery, Wake: e.rows.bell},
-		{Name: "silence", Service: watcher, Every: time.Minute},
+		{Name: "silence", Service: e.believing(watcher), Every: time.Minute},
 	}
+}
+
+// believing calls a service only while the wall clock is believed: by one that leapt everything is late and silent.
+func (e *Engine) believing(s daybook.Service) daybook.Service {
+	return service(func(ctx context.Context, now time.Time) (bool, error) {
+		if !e.clock.believed() {
+			return false, nil
+		}
+		return s.Tick(ctx, now)
+	})
 }
 
 func (e *Engine) alerts() alert.Options {

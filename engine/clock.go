@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -42,6 +43,7 @@ type clock struct {
 	offset   time.Duration
 	measured time.Time
 	baseline time.Time     // the wall clock at boot, as it was believed last
+	known    atomic.Int64  // the same in nanoseconds since 1970, for other goroutines
 	behind   bool          // the wall clock was set back from there
 	byHand   bool          // the wall clock is the time: nothing is measured
 	leap     time.Duration // how far ahead the wall clock is while it is not believed; 0: it is
@@ -76,10 +78,10 @@ func (c *clock) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.baseline = c.booted()
+	c.believe(c.booted())
 	for _, n := range nodes { // the one seen last first
 		if n.BootID != "" && n.BootID == c.node.BootID && n.Host == c.node.Host {
-			c.baseline = n.SeenAt.Add(-n.BootClock)
+			c.believe(n.SeenAt.Add(-n.BootClock))
 			break
 		}
 	}
@@ -152,7 +154,8 @@ func (c *clock) Tick(ctx context.Context, now time.Time) (more bool, err error) 
 		}
 		c.behind = true
 	default:
-		c.baseline, c.behind = booted, false // small steps are followed
+		c.behind = false
+		c.believe(booted) // small steps are followed
 	}
 	return false, nil
 }
@@ -165,7 +168,8 @@ func (c *clock) held(ctx context.Context, booted time.Time, ahead time.Duration,
 		if _, err := c.store.EndHold(ctx, daybook.HoldClock, daybook.Activity{At: now, Actor: "daybook", Action: "end hold clock", Note: note}); err != nil {
 			return err
 		}
-		c.leap, c.baseline = 0, booted
+		c.leap = 0
+		c.believe(booted)
 		return nil
 	}
 	holds, err := c.store.Holds(ctx)
@@ -177,8 +181,22 @@ func (c *clock) held(ctx context.Context, booted time.Time, ahead time.Duration,
 			return nil
 		}
 	}
-	c.leap, c.baseline = 0, booted // a person ended the hold: this is the time
+	c.leap = 0
+	c.believe(booted) // a person ended the hold: this is the time
 	return nil
+}
+
+// believe takes the wall clock at boot that follows from the time as it is now.
+func (c *clock) believe(booted time.Time) {
+	c.baseline = booted
+	c.known.Store(booted.UnixNano())
+}
+
+// believed reports whether the wall clock is what the time since boot makes of it, now: it may have leapt since the last
+// Tick. Any goroutine may ask.
+func (c *clock) believed() bool {
+	known := c.known.Load()
+	return known != 0 && c.booted().Sub(time.Unix(0, known)) <= leapLimit
 }
 
 // bootID names this boot of the machine, or is empty where that is not known.
