@@ -243,4 +243,6 @@ type PruneStore interface {
 	// Prune empties at most limit runs that ended before the given instant, or beyond the newest LogRuns of their job,
 	// and reports how many. Keys, states, counts, letters and results that an undo needs stay.
 	Prune(ctx context.Context, r Retention, now time.Time, limit int, dry bool) (runs int, err error)
+	// PruneSends empties the texts of at most limit sends of alerts that ended before an instant, and reports how many.
+	PruneSends(ctx context.Context, before time.Time, limit int) (sends int, err error)
 }

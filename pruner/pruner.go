@@ -1,6 +1,6 @@
-// Package pruner empties the logs of old runs: attempts, outputs, payloads and results. Keys outlive logs: it never frees
-// a key, and forgets nothing that an undo or an open dead letter needs. It has no effects but on the store, and is called
-// by the loop.
+// Package pruner empties the logs of old runs: attempts, outputs, payloads, results, and the texts of alerts that were
+// sent. Keys outlive logs: it never frees a key, and forgets nothing that an undo or an open dead letter needs. It has no
+// effects but on the store, and is called by the loop.
 package pruner
 
 import (
@@ -60,6 +60,14 @@ func (p *Pruner) Tick(ctx context.Context, now time.Time) (more bool, err error)
 	}
 	if n >= p.o.Batch {
 		return true, nil
+	}
+	if p.o.Retention.Log > 0 {
+		if n, err = p.store.PruneSends(ctx, now.Add(-p.o.Retention.Log), p.o.Batch); err != nil {
+			return false, err
+		}
+		if n >= p.o.Batch {
+			return true, nil
+		}
 	}
 	p.next = now.Add(p.o.Every)
 	return false, nil

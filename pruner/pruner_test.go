@@ -87,6 +87,8 @@ type shelf struct {
 	limits  []int
 }
 
+func (s *shelf) PruneSends(context.Context, time.Time, int) (int, error) { return 0, nil }
+
 func (s *shelf) Prune(_ context.Context, _ daybook.Retention, _ time.Time, limit int, dry bool) (int, error) {
 	s.limits = append(s.limits, limit)
 	if s.err != nil || dry {

@@ -36,6 +36,10 @@ const pruneSteps = `UPDATE daybook_steps SET data = '' WHERE key /*in $1*/ AND d
 // newer ones are what the scan does not need. Triggers of pruned runs beyond the first go.
 const pruneTriggers = `DELETE FROM daybook_triggers WHERE key /*in $1*/ AND id > (SELECT min(f.id) FROM daybook_triggers f WHERE f.key = daybook_triggers.key)`
 
+// A send that was made, given up or dropped keeps its key, its subject and how it ended.
+const pruneSends = `UPDATE daybook_sends SET body = '', short = '', data = '' WHERE key IN
+  (SELECT key FROM daybook_sends WHERE state <> 'due' AND ended_us > 0 AND ended_us <= $1 AND body <> '' ORDER BY ended_us LIMIT $2)`
+
 const selectJobNames = `SELECT name FROM daybook_jobs ORDER BY name`
 
 // Prune implements daybook.PruneStore.
@@ -61,6 +65,16 @@ func (s *Store) Prune(ctx context.Context, r daybook.Retention, now time.Time, l
 		}
 	}
 	return pruned, nil
+}
+
+// PruneSends implements daybook.PruneStore.
+func (s *Store) PruneSends(ctx context.Context, before time.Time, limit int) (pruned int, err error) {
+	err = s.write(ctx, "prune sends", func(ctx context.Context, t *tx) error {
+		n, err := t.exec(ctx, pruneSends, us(before), int64(limit))
+		pruned = int(n)
+		return err
+	})
+	return pruned, err
 }
 
 func (s *Store) pruneJob(ctx context.Context, job string, r daybook.Retention, now time.Time, limit int, dry bool) (int, error) {

@@ -3,9 +3,12 @@ package storetest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/internal/notice"
 )
 
 // history gives a job n runs that ended, one a minute, each with an attempt, an output, an effect and a result.
@@ -56,6 +59,43 @@ var pruneCases = []example{
 			equal(k, table, k.number("SELECT count(*) FROM daybook_%s", table), want)
 		}
 		equal(k, "pruned again", k.prune(daybook.Retention{Log: 90 * time.Second}, 100), 0)
+	}},
+	{"texts of sends that ended go with the logs, their keys and ends stay; what is due keeps its text", func(k *kit) {
+		k.know(Job("renew", allow))
+		row := k.alarm(daybook.AlertJobLate, "renew:2026-03-01", "renew")
+		equal(k, "told", k.tell(row, k.now.Add(time.Hour), "log", "phone"), true)
+		for _, m := range k.sends("c1") {
+			if m.Channel != "log" {
+				continue
+			}
+			m.State, m.EndedAt = notice.SendDone, k.now
+			_, err := k.s.MarkSend(k.ctx, m, nil)
+			k.ok(err)
+		}
+		texts := func() (list []string) {
+			sends, err := k.s.AlertSends(k.ctx, row.Number)
+			k.ok(err)
+			for _, m := range sends {
+				list = append(list, fmt.Sprintf("%s %s %t %t %t %t", m.Key, m.State, m.Subject != "", m.Body != "", m.Short != "", m.Data != ""))
+			}
+			slices.Sort(list)
+			return list
+		}
+		prune := func(want int) {
+			n, err := k.s.PruneSends(k.ctx, k.now.Add(-time.Hour), 100)
+			k.ok(err)
+			equal(k, "emptied", n, want)
+		}
+		k.now = k.now.Add(59 * time.Minute)
+		prune(0)
+		before := texts()
+		equal(k, "sends", len(before), 2)
+		k.now = k.now.Add(2 * time.Minute)
+		prune(1)
+		prune(0)
+		after := texts()
+		equal(k, "the one that was sent", strings.HasSuffix(after[0], "sent true false false false"), true)
+		equal(k, "due", after[1], before[1])
 	}},
 	{"at most so many runs a job keep their logs, the newest ones, also when all ended at one instant (H50)", func(k *kit) {
 		j := Job("tick", allow)
