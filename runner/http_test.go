@@ -208,7 +208,7 @@ func TestHTTPConnections(t *testing.T) {
 }
 
 // H55: one deadline for the whole exchange, and the socket is closed.
-func TestHTTPBodyNeverEnds(t *testing.T) {
+func TestH55BodyNeverEnds(t *testing.T) {
 	t.Parallel()
 	const timeout = 300 * time.Millisecond
 	for name, head := range map[string]string{"": "", "header": "HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n"} {
@@ -250,7 +250,7 @@ func TestHTTPBodyNeverEnds(t *testing.T) {
 }
 
 // H56: seconds or a date, the longer of ladder and header, and a cap.
-func TestHTTPRetryAfter(t *testing.T) {
+func TestH56RetryAfter(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		status, header string
@@ -276,7 +276,7 @@ func TestHTTPRetryAfter(t *testing.T) {
 }
 
 // H57: no redirect is followed, and the error names where it leads.
-func TestHTTPRedirect(t *testing.T) {
+func TestH57RedirectIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	var inside atomic.Int32
 	secret := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { inside.Add(1) }))
