@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // PostgreSQL, the driver "pgx"
-
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/alert"
 	"github.com/daybook-run/daybook/calendar"
@@ -180,13 +178,8 @@ const pragmas = "_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=bus
 func openDB(text string, make bool) (engine.DB, error) {
 	path, lite := strings.CutPrefix(text, "sqlite:")
 	if !lite {
-		db, err := sql.Open("pgx", text)
-		if err != nil {
-			return engine.DB{}, &daybook.Error{Code: daybook.CodeInvalid, Message: "the database URL", Err: errors.New(config.Mask(err.Error()))}
-		}
-		db.SetMaxOpenConns(16)
-		db.SetMaxIdleConns(8)
-		return engine.DB{Write: db, Read: db}, nil
+		db, err := openPostgres(text)
+		return engine.DB{Write: db, Read: db}, err
 	}
 	if err := checkFile(path, make); err != nil {
 		return engine.DB{}, err
@@ -236,7 +229,13 @@ func attemptDir(text string) string {
 	if err != nil {
 		return ""
 	}
-	return filepath.Join(stateDir(), "run", strings.NewReplacer("/", "_", ":", "_").Replace(u.Host+u.Path))
+	place := u.Host + u.Path
+	for _, name := range []string{"host", "port", "dbname", "search_path", "options"} { // what can make it another ledger
+		if value := u.Query().Get(name); value != "" {
+			place += "_" + name + "=" + value
+		}
+	}
+	return filepath.Join(stateDir(), "run", strings.NewReplacer("/", "_", ":", "_", " ", "_").Replace(place))
 }
 
 // stateDir is the user's folder for state, as the XDG base directory specification has it.

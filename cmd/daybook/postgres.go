@@ -1,0 +1,38 @@
+package main
+
+import (
+	"database/sql"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/config"
+)
+
+// A database server that dies without a word must not keep every loop waiting for as long as the kernel would: a
+// connection is given up after about half a minute of silence.
+var silence = net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 4}
+
+// dialTimeout bounds how long a connection to the database may take to be made.
+const dialTimeout = 10 * time.Second
+
+// openPostgres makes a handle on the database of a URL; it connects when it is used.
+func openPostgres(url string) (*sql.DB, error) {
+	c, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, &daybook.Error{Code: daybook.CodeInvalid, Message: "the database URL", Err: errors.New(config.Mask(err.Error()))}
+	}
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAliveConfig: silence, Control: boundUnsent}
+	c.DialFunc = dialer.DialContext
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = dialTimeout
+	}
+	db := stdlib.OpenDB(*c)
+	db.SetMaxOpenConns(16)
+	db.SetMaxIdleConns(8)
+	return db, nil
+}
