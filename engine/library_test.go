@@ -301,3 +301,35 @@ func TestStop(t *testing.T) {
 	}()
 	e.Handle(handled("late"), func(context.Context, *daybook.Run) error { return nil })
 }
+
+// Whether an application executes its jobs is told like that of a serve, and a serve does not stand in for it.
+func TestNobodyExecutesForAnApplication(t *testing.T) {
+	t.Parallel()
+	db := storetest.SQLite(t)
+	nothing := func(context.Context, *daybook.Run) error { return nil }
+	shop := app(t, db.Open(t), engine.Options{App: "shop"})
+	shop.Handle(handled("renew"), nothing)
+	a, err := shop.Trigger(t.Context(), "renew", daybook.At("2026-03-02"))
+	if err != nil || !a.NobodyExecutes || !strings.Contains(a.Line(), "the application shop was not seen") {
+		t.Errorf("%s %v", a.Line(), err)
+	}
+	n := serve(t, db.Open(t), engine.Options{Role: "serve"})
+	idle := func() bool {
+		t.Helper()
+		s, err := n.Control().Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(s.Idle) == 1 && s.Idle[0].Role == "shop" && s.Exit() == daybook.ExitUnreachable
+	}
+	if !idle() {
+		t.Error("nobody executes for shop, and it is not told")
+	}
+	if err := shop.RunDue(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if idle() {
+		t.Error("shop works, and it is told that it does not")
+	}
+	ends(t, n.Engine, a.Key, daybook.Done)
+}
