@@ -209,7 +209,7 @@ func TestKilledBeforeTheCharge(t *testing.T) {
 		})
 		var ended, claimed int64
 		var asked []int64
-		w.rows(`SELECT ended_us FROM daybook_attempts WHERE key = $1 AND question = 0 ORDER BY fence`, func(rows *sql.Rows) error { return rows.Scan(&ended) }, key)
+		w.rows(`SELECT ended_us FROM daybook_attempts WHERE key = $1 AND question = 0 ORDER BY fence LIMIT 1`, func(rows *sql.Rows) error { return rows.Scan(&ended) }, key)
 		w.rows(`SELECT claimed_us FROM daybook_attempts WHERE key = $1 AND question > 0 ORDER BY question`, func(rows *sql.Rows) error {
 			err := rows.Scan(&claimed)
 			asked = append(asked, claimed)
