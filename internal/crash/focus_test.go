@@ -105,7 +105,7 @@ func TestH34KilledAtEveryTry(t *testing.T) {
 		}
 		w.until("three windows after it are done", func() bool {
 			n := 0
-			w.rows(`SELECT COUNT(*) FROM daybook_runs WHERE job = 'tick' AND state = 'done' AND key > $1`, func(rows *sql.Rows) error { return rows.Scan(&n) }, key)
+			w.rows(`SELECT COUNT(*) FROM daybook_runs WHERE job = 'tick' AND state = 'done' AND start_us > (SELECT start_us FROM daybook_runs WHERE key = $1)`, func(rows *sql.Rows) error { return rows.Scan(&n) }, key)
 			return n >= 3
 		})
 		w.rows(`SELECT fire, COUNT(*) FROM daybook_triggers WHERE job = 'tick' GROUP BY fire HAVING COUNT(*) > 1`, func(rows *sql.Rows) error {

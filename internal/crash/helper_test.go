@@ -160,7 +160,10 @@ func work(what string, args []string) int {
 		write("ready", 0)
 		await()
 	case "kill-parent":
-		_ = syscall.Kill(os.Getppid(), syscall.SIGKILL)
+		parent := os.Getppid()
+		if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", parent)); err == nil && filepath.Base(exe) == "daybook" { // it may be gone already
+			_ = syscall.Kill(parent, syscall.SIGKILL)
+		}
 		return exitDone
 	}
 	panic("no such helper: " + what)
