@@ -27,7 +27,7 @@ func (s *Store) Beat(ctx context.Context, n daybook.Node, now time.Time) error {
 			n.Offset.Microseconds(), n.BootID, n.BootClock.Microseconds()); err != nil {
 			return err
 		}
-		if now.Sub(n.StartedAt) < time.Minute { // once, about when the node starts
+		if now.Sub(n.StartedAt) < 5*time.Second { // once, about when the node starts
 			if _, err := t.exec(ctx, forgetNodes, us(now.Add(-nodesKept))); err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"net"
@@ -20,6 +21,10 @@ var silence = net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval
 // dialTimeout bounds how long a connection to the database may take to be made.
 const dialTimeout = 10 * time.Second
 
+// pingAfter is how long a connection may rest and still be used unasked: the loops use theirs every few seconds, and need
+// no statement before each statement.
+const pingAfter = 30 * time.Second
+
 // openPostgres makes a handle on the database of a URL; it connects when it is used.
 func openPostgres(url string) (*sql.DB, error) {
 	c, err := pgx.ParseConfig(url)
@@ -31,7 +36,7 @@ func openPostgres(url string) (*sql.DB, error) {
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = dialTimeout
 	}
-	db := stdlib.OpenDB(*c)
+	db := stdlib.OpenDB(*c, stdlib.OptionShouldPing(func(_ context.Context, p stdlib.ShouldPingParams) bool { return p.IdleDuration > pingAfter }))
 	db.SetMaxOpenConns(16)
 	db.SetMaxIdleConns(8)
 	return db, nil
