@@ -43,7 +43,11 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue { // the tests wait, most of the time
-		_ = flag.Set("test.parallel", "8")
+		most := "8"
+		if testing.Short() {
+			most = "16"
+		}
+		_ = flag.Set("test.parallel", most)
 	}
 	dir, err := os.MkdirTemp("", "daybook-crash-")
 	if err == nil {
