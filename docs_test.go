@@ -10,7 +10,7 @@ import (
 
 func stateMachinePage(t *testing.T) string {
 	t.Helper()
-	b, err := os.ReadFile("docs/state-machine.md")
+	b, err := os.ReadFile("docs/internals/state-machine.md")
 	if err != nil {
 		t.Fatal(err)
 	}

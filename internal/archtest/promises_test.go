@@ -35,11 +35,11 @@ func numbers(letter string, spans ...span) (names []string) {
 }
 
 func TestPromisesAreShown(t *testing.T) {
-	checkDocument(t, "docs/promises.md", promises)
+	checkDocument(t, "docs/internals/promises.md", promises)
 }
 
 func TestFieldCasesAreShown(t *testing.T) {
-	checkDocument(t, "docs/field-cases.md", cases)
+	checkDocument(t, "docs/internals/field-cases.md", cases)
 }
 
 func checkDocument(t *testing.T, file string, want []string) {
