@@ -31,8 +31,9 @@ type app struct {
 	Ask            func() bool   // somebody sits before stdin and stderr and can be asked; may be nil: nobody
 	Exec           runner.Exec   // how commands are run; once listens to their output
 
-	lease time.Duration // of serve; 0: the engine's own
-	flags globals
+	lease  time.Duration // of serve; 0: the engine's own
+	flags  globals
+	helped error // what was wrong with a call for help
 }
 
 // globals are the flags of every command.
@@ -43,9 +44,15 @@ type globals struct {
 
 // run runs one command and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
+	if a.dumb() && !slices.Contains(args, "--json") {
+		a.Stdout, a.Stderr = asciiWriter{a.Stdout}, asciiWriter{a.Stderr}
+	}
 	root := a.root()
 	root.SetArgs(append([]string{}, args...)) // none at all would be taken from the process
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = a.helped
+	}
 	if err == nil {
 		return 0
 	}
@@ -65,13 +72,15 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
 		Args:              cobra.ArbitraryArgs, // cobra's own check would answer in its own words
-		RunE:              needVerb,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
-			if a.dumb() && !a.flags.json {
-				a.Stdout, a.Stderr = asciiWriter{a.Stdout}, asciiWriter{a.Stderr}
-			}
-			return a.checkGlobals()
-		},
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		PersistentPreRunE: func(*cobra.Command, []string) error { return a.checkGlobals() },
+	}
+	asked := root.Flags().Bool("version", false, textFlagVersion)
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if *asked && len(args) == 0 {
+			return a.version()
+		}
+		return needVerb(cmd, args)
 	}
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
@@ -92,6 +101,10 @@ func (a *app) root() *cobra.Command {
 	for _, build := range commands {
 		root.AddCommand(build(a))
 	}
+	root.AddCommand(laterCommands()...)
+	root.SetHelpCommand(newHelp(a))
+	root.SetHelpFunc(a.help(root.HelpFunc()))
+	a.completeTree(root)
 	return root
 }
 
@@ -275,12 +288,7 @@ func needVerb(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 && !cmd.HasParent() {
 		return cmd.Help()
 	}
-	var names []string
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() || c.Name() == "help" {
-			names = append(names, c.Name())
-		}
-	}
+	names := verbs(cmd)
 	if len(args) == 0 {
 		return daybook.Invalid("%s what?", cmd.CommandPath()).WithHint("one of: %s", strings.Join(names, " "))
 	}

@@ -20,6 +20,8 @@ var commands = []func(*app) *cobra.Command{
 	newActivity,
 	newDB,
 	newDoctor,
+	newCompletion,
+	newMan,
 	newVersion,
 	newDemo,
 	newDemoGateway,

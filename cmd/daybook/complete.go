@@ -4,11 +4,13 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-run/daybook/config"
 	"github.com/daybook-run/daybook/control"
 )
 
@@ -46,8 +48,19 @@ func (a *app) completing(many bool, find func(ctx context.Context, c *control.Co
 	}
 }
 
+// completeJobs knows the jobs of the ledger and those of the file, which it may not know yet.
 func (a *app) completeJobs(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return a.completing(false, jobNames)(cmd, args, toComplete)
+	list, directive := a.completing(false, jobNames)(cmd, args, toComplete)
+	if f, err := config.Load(a.configPath()); err == nil && len(args) == 0 {
+		for i := range f.Jobs {
+			if name := f.Jobs[i].Name; strings.HasPrefix(name, toComplete) {
+				list = append(list, name)
+			}
+		}
+		slices.Sort(list)
+		list = slices.Compact(list)
+	}
+	return list, directive
 }
 
 func jobNames(ctx context.Context, c *control.Control, prefix string) ([]string, error) {

@@ -21,7 +21,7 @@ import (
 )
 
 func newDB(a *app) *cobra.Command {
-	return noun("db", textDB, newDBMigrate(a), newDBBackup(a), newDBInfo(a), newDBPrune(a))
+	return noun("db", textDB, newDBMigrate(a), newDBBackup(a), newDBInfo(a), newDBPrune(a), notYet("restore"))
 }
 
 func newDBMigrate(a *app) *cobra.Command {

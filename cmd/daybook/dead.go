@@ -17,7 +17,7 @@ import (
 )
 
 func newDead(a *app) *cobra.Command {
-	return noun("dead", textDead, newDeadList(a), newDeadShow(a), newDeadReplay(a), newDeadDismiss(a))
+	return noun("dead", textDead, newDeadList(a), newDeadShow(a), newDeadReplay(a), newDeadDismiss(a), notYet("undo"))
 }
 
 func newDeadList(a *app) *cobra.Command {

@@ -12,18 +12,7 @@ import (
 )
 
 func newFreeze(a *app) *cobra.Command {
-	return noun("freeze", textFreeze, newFreezeList(a), newFreezeEnd(a), notYet("start", textFreezeStart), notYet("check", textFreezeCheck))
-}
-
-// notYet answers a command that is known and not there yet.
-func notYet(name, short string) *cobra.Command {
-	return &cobra.Command{
-		Use: name, Short: short, Args: cobra.ArbitraryArgs, FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return daybook.Invalid("%s is not available in this version", cmd.CommandPath()).
-				WithHint("daybook job pause JOB --reason … holds one job")
-		},
-	}
+	return noun("freeze", textFreeze, newFreezeList(a), newFreezeEnd(a), notYet("start"), notYet("check"))
 }
 
 // holdJSON is daybook/freeze.v1: what keeps runs from starting.

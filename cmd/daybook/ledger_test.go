@@ -381,8 +381,11 @@ func TestCompletion(t *testing.T) {
 		}
 		return words
 	}
-	if got := complete("job", "show", ""); len(got) != 0 {
+	if got := strings.Join(complete("job", "show", ""), " "); got != "pay report sweep sync" { // the file knows them
 		t.Errorf("without a ledger: %v", got)
+	}
+	if _, err := os.Stat(filepath.Join(d.dir, "daybook.db")); err == nil {
+		t.Error("a completion has made a ledger")
 	}
 	d.serveUntil("report", "job", "list")
 	d.must(0, "job", "trigger", "report", "--date", "2026-03-27")
@@ -398,7 +401,14 @@ func TestCompletion(t *testing.T) {
 		{[]string{"run", "logs", "report:"}, "report:2026-03-27"},
 		{[]string{"dead", "replay", ""}, ""},
 		{[]string{"status", "--job", "re"}, "report"},
-		{[]string{"run", "list", "--state", "d"}, "scheduled running retryable done dead skipped coalesced cancelled"},
+		{[]string{"run", "list", "--state", "d"}, "done dead"},
+		{[]string{"run", "list", "--state", ""}, "scheduled running retryable done dead skipped coalesced cancelled"},
+		{[]string{"once", "--job", "sw"}, "sweep"},
+		{[]string{"once", "--job", "x", "--tz", "Europe/Berl"}, "Europe/Berlin"},
+		{[]string{"run", "resolve", "--as", "n"}, "not-done"},
+		{[]string{"schedule", "fires", "daily 02:00", "--window", "previous-w"}, "previous-week"},
+		{[]string{"job", "trigger", "sync", "--reason", ""}, ""},
+		{[]string{"completion", "p"}, "powershell"},
 	} {
 		if got := strings.Join(complete(c.args...), " "); got != c.want {
 			t.Errorf("%v: %q, want %q", c.args, got, c.want)

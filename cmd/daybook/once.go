@@ -55,6 +55,7 @@ func newOnce(a *app) *cobra.Command {
 	f.StringVar(&o.remembers, "remembers", "", "how long the far side answers a repeated key: 24h, forever")
 	f.DurationVar(&o.timeout, "timeout", 0, "end the command after this time (default 1h)")
 	f.BoolVar(&o.noRetry, "no-retry", false, "do not wait for the next try: exit 75")
+	_ = cmd.RegisterFlagCompletionFunc("window", value(texts(daybook.WindowKinds)...)) // the flag is there
 	return cmd
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 func newRun(a *app) *cobra.Command {
-	return noun("run", textRun, newRunList(a), newRunShow(a), newRunLogs(a), newRunWatch(a), newRunCancel(a), newRunReopen(a), newRunResolve(a))
+	return noun("run", textRun, newRunList(a), newRunShow(a), newRunLogs(a), newRunWatch(a), newRunCancel(a), newRunReopen(a), newRunResolve(a), notYet("undo"))
 }
 
 func sortedNames(m map[string]int64) []string { return slices.Sorted(maps.Keys(m)) }
@@ -53,14 +53,6 @@ func newRunList(a *app) *cobra.Command {
 	f.StringVar(&state, "state", "", "scheduled, running, retryable, done, dead, skipped, coalesced or cancelled")
 	f.StringVar(&date, "date", "", "of one business date, YYYY-MM-DD")
 	o.flags(cmd)
-	_ = cmd.RegisterFlagCompletionFunc("job", a.completeJobs) // the flag is there
-	_ = cmd.RegisterFlagCompletionFunc("state", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		words := make([]string, len(daybook.States))
-		for i, s := range daybook.States {
-			words[i] = string(s)
-		}
-		return words, cobra.ShellCompDirectiveNoFileComp
-	})
 	return cmd
 }
 

@@ -44,6 +44,7 @@ func newScheduleFires(a *app) *cobra.Command {
 	f.StringVar(&o.from, "from", "", textFlagFrom)
 	f.StringVar(&o.to, "to", "", textFlagTo)
 	f.StringVar(&o.window, "window", "", textFlagWindow)
+	_ = cmd.RegisterFlagCompletionFunc("window", value(texts(daybook.WindowKinds)...)) // the flag is there
 	return cmd
 }
 

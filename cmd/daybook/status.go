@@ -22,7 +22,6 @@ func newStatus(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context(), job) },
 	}
 	cmd.Flags().StringVar(&job, "job", "", "of one job only")
-	_ = cmd.RegisterFlagCompletionFunc("job", a.completeJobs) // the flag is there
 	return cmd
 }
 

@@ -44,7 +44,23 @@ the end of the gap) or repeat (the time occurs twice and fires once).`
 	textFlagTo       = "up to and with this instant, RFC 3339 (required)"
 	textFlagWindow   = "kind of window: day, previous-week, fire … (default: by the schedule)"
 
-	textVersion = "Show the versions of Daybook, Go, SQLite and the time zone data"
+	textVersion     = "Show the versions of Daybook, Go, SQLite and the time zone data"
+	textFlagVersion = "the same as daybook version"
+
+	textHelp = "Show the help of a command"
+
+	textCompletion     = "Write the completion script of a shell"
+	textCompletionLong = `Once it is loaded, the Tab key completes commands, flags, job names and keys. It asks the ledger by reading only,
+gives up after less than a second, and says nothing when there is no ledger.`
+	textCompletionExample = `  source <(daybook completion bash)                                        # bash, this session
+  daybook completion bash > /etc/bash_completion.d/daybook                 # bash, every session
+  daybook completion zsh > "${fpath[1]}/_daybook"                          # zsh
+  daybook completion fish > ~/.config/fish/completions/daybook.fish        # fish
+  daybook completion powershell | Out-String | Invoke-Expression           # PowerShell, this session`
+
+	textMan        = "Write the manual pages into a directory"
+	textManLong    = `One page for each command, from the same texts as --help. Pages that are there are replaced.`
+	textManExample = `  daybook man ~/.local/share/man/man1 && man daybook-job-trigger`
 )
 
 const (
@@ -150,8 +166,6 @@ more all the same.`
 	textFreezeList    = "List what is held, and why"
 	textFreezeEnd     = "End a hold: what was held may start"
 	textFreezeEndLong = `clock is put up by Daybook itself when the clock of a machine leapt ahead: its end confirms the time.`
-	textFreezeStart   = "(not in this version) Let nothing start for a while"
-	textFreezeCheck   = "(not in this version) Would a freeze meet a run?"
 
 	textDB            = "Look after the ledger"
 	textDBMigrate     = "Make the ledger, or bring its schema up to date"
