@@ -47,7 +47,7 @@ func WithPayload(v any) AskOption {
 	return func(a *Asking) error {
 		b, err := json.Marshal(v)
 		if err != nil {
-			return &Error{Code: CodeInvalid, Message: "the payload is not JSON", Err: err}
+			return Invalid("the payload is not JSON").Because(err)
 		}
 		a.Payload = b
 		return nil

@@ -20,12 +20,15 @@ const (
 )
 
 // Error is an error that speaks to three readers: Code to the program, Message to the user, Hint to whoever must do
-// something next. Err, if there is one, is for the operator.
+// something next. Err, if there is one, is for the operator. Message and Hint are English; Texts has them for other
+// languages.
 type Error struct {
 	Code    Code
 	Message string // safe to show, lower case, no full stop
 	Hint    string // the next thing to do; may be empty
 	Err     error
+
+	message, hint Text // what Message and Hint were made of
 }
 
 func (e *Error) Error() string {
@@ -51,32 +54,49 @@ func (e *Error) Is(target error) bool {
 
 // Sentinels for errors.Is.
 var (
-	ErrInvalid     = &Error{Code: CodeInvalid, Message: "invalid"}
-	ErrNotFound    = &Error{Code: CodeNotFound, Message: "not found"}
-	ErrConflict    = &Error{Code: CodeConflict, Message: "refused"}
-	ErrStale       = &Error{Code: CodeStale, Message: "stale"}
-	ErrUnavailable = &Error{Code: CodeUnavailable, Message: "unavailable"}
+	ErrInvalid     = New(CodeInvalid, "invalid")
+	ErrNotFound    = New(CodeNotFound, "not found")
+	ErrConflict    = New(CodeConflict, "refused")
+	ErrStale       = New(CodeStale, "stale")
+	ErrUnavailable = New(CodeUnavailable, "unavailable")
 )
 
-// Invalid returns an error with CodeInvalid.
-func Invalid(format string, args ...any) *Error {
-	return &Error{Code: CodeInvalid, Message: fmt.Sprintf(format, args...)}
+// New returns an error with a code. The format is a constant, as for [Say].
+func New(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...), message: Say(format, args...)}
 }
+
+// Invalid returns an error with CodeInvalid.
+func Invalid(format string, args ...any) *Error { return New(CodeInvalid, format, args...) }
 
 // NotFound returns an error with CodeNotFound.
-func NotFound(format string, args ...any) *Error {
-	return &Error{Code: CodeNotFound, Message: fmt.Sprintf(format, args...)}
-}
+func NotFound(format string, args ...any) *Error { return New(CodeNotFound, format, args...) }
 
 // Conflict returns an error with CodeConflict.
-func Conflict(format string, args ...any) *Error {
-	return &Error{Code: CodeConflict, Message: fmt.Sprintf(format, args...)}
-}
+func Conflict(format string, args ...any) *Error { return New(CodeConflict, format, args...) }
 
 // WithHint returns e with the next thing to do.
 func (e *Error) WithHint(format string, args ...any) *Error {
-	e.Hint = fmt.Sprintf(format, args...)
+	e.Hint, e.hint = fmt.Sprintf(format, args...), Say(format, args...)
 	return e
+}
+
+// Because returns e with its cause. A hint of the cause is then that of e, unless e has its own: see [HintOf].
+func (e *Error) Because(cause error) *Error {
+	e.Err = cause
+	return e
+}
+
+// Texts returns Message and Hint for whoever says them in another language. The cause is not in them.
+func (e *Error) Texts() (message, hint Text) {
+	message, hint = e.message, e.hint
+	if message.String() != e.Message {
+		message = literal(e.Message)
+	}
+	if hint.String() != e.Hint {
+		hint = literal(e.Hint)
+	}
+	return message, hint
 }
 
 // CodeOf returns the code of err: that of the first *Error in its chain, CodeInternal for any other error, and "" for
@@ -93,16 +113,20 @@ func CodeOf(err error) Code {
 }
 
 // HintOf returns the first hint in the chain of err, or "".
-func HintOf(err error) string {
+func HintOf(err error) string { return HintText(err).String() }
+
+// HintText returns the first hint in the chain of err, or the zero Text.
+func HintText(err error) Text {
 	for err != nil {
 		var e *Error
 		if !errors.As(err, &e) {
-			return ""
+			return Text{}
 		}
 		if e.Hint != "" {
-			return e.Hint
+			_, hint := e.Texts()
+			return hint
 		}
 		err = e.Err
 	}
-	return ""
+	return Text{}
 }

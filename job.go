@@ -371,7 +371,7 @@ func oneOf[T ~string](bad func(string, *Error), field string, got T, allowed ...
 		}
 		words[i] = string(a)
 	}
-	err := Invalid("%s: %q is not one of %s", field, Clip(string(got), 40), strings.Join(words, ", "))
+	err := Invalid("%s: %q is not one of %s", field, Clip(string(got), 40), Words(words))
 	if near := Nearest(string(got), words); near != "" {
 		_ = err.WithHint("did you mean %s?", near)
 	}
@@ -394,7 +394,7 @@ func (j *Job) Canonical() []byte {
 func JobFromCanonical(b []byte) (Job, error) {
 	var j Job
 	if err := json.Unmarshal(b, &j); err != nil {
-		return Job{}, &Error{Code: CodeInternal, Message: "read a stored definition", Err: err}
+		return Job{}, New(CodeInternal, "read a stored definition").Because(err)
 	}
 	return j, nil
 }

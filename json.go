@@ -15,7 +15,7 @@ func decodeStrict(p []byte, v any) error {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is more than one value")
+		return Invalid("there is more than one value")
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package daybook
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 )
@@ -59,7 +58,7 @@ func ParseKey(s string) (KeyParts, error) {
 		return p, Invalid("key %q has no ':'", Clip(s, 80)).WithHint("a key is job:window, such as renew:2026-10-26 or renew:2026-10-26/sub_42")
 	}
 	if err := CheckName(job); err != nil {
-		return p, &Error{Code: CodeInvalid, Message: fmt.Sprintf("key %q", Clip(s, 80)), Err: err}
+		return p, Invalid("key %q", Clip(s, 80)).Because(err)
 	}
 	window, subject, hasSubject := strings.Cut(rest, "/")
 	label, n, hasN := strings.Cut(window, "~")
@@ -71,12 +70,12 @@ func ParseKey(s string) (KeyParts, error) {
 		}
 		p.N = v
 	}
-	if err := checkEncoded(label, "window", ":"); err != nil {
-		return KeyParts{}, &Error{Code: CodeInvalid, Message: fmt.Sprintf("key %q", Clip(s, 80)), Err: err}
+	if err := checkEncoded(label, Say("window"), ":"); err != nil {
+		return KeyParts{}, Invalid("key %q", Clip(s, 80)).Because(err)
 	}
 	if hasSubject {
-		if err := checkEncoded(subject, "subject", ""); err != nil {
-			return KeyParts{}, &Error{Code: CodeInvalid, Message: fmt.Sprintf("key %q", Clip(s, 80)), Err: err}
+		if err := checkEncoded(subject, Say("subject"), ""); err != nil {
+			return KeyParts{}, Invalid("key %q", Clip(s, 80)).Because(err)
 		}
 	}
 	return p, nil
@@ -113,8 +112,8 @@ func (k Key) WireKey(step string, generation int) string {
 // CheckWireKey refuses a wire key that is longer than payment services take. Such an effect fails before it begins.
 func CheckWireKey(wireKey string) error {
 	if len(wireKey) > MaxWireKeyBytes {
-		return &Error{Code: CodePermanent, Message: fmt.Sprintf("wire key of %d bytes: at most %d are allowed", len(wireKey), MaxWireKeyBytes),
-			Hint: "shorten the job name, the subject or the step name"}
+		return New(CodePermanent, "wire key of %d bytes: at most %d are allowed", len(wireKey), MaxWireKeyBytes).
+			WithHint("shorten the job name, the subject or the step name")
 	}
 	return nil
 }
@@ -173,7 +172,7 @@ func EncodeSubject(s string) (string, error) {
 
 // DecodeSubject is the inverse of EncodeSubject.
 func DecodeSubject(s string) (string, error) {
-	if err := checkEncoded(s, "subject", ""); err != nil {
+	if err := checkEncoded(s, Say("subject"), ""); err != nil {
 		return "", err
 	}
 	if !strings.Contains(s, "%") {
@@ -201,7 +200,7 @@ func subjectByte(c byte) bool {
 
 // checkEncoded checks a part of a key: the subject alphabet, the extra bytes, and well-formed percent codes of bytes
 // that need them, so that one subject has one encoding.
-func checkEncoded(s, what, extra string) error {
+func checkEncoded(s string, what Text, extra string) error {
 	if s == "" {
 		return Invalid("the %s is empty", what)
 	}

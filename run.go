@@ -144,7 +144,7 @@ func (r *Run) Payload(v any) error {
 		return nil
 	}
 	if err := json.Unmarshal(r.Input, v); err != nil {
-		return &Error{Code: CodePermanent, Message: "payload of " + string(r.Key), Err: err}
+		return New(CodePermanent, "payload of %s", r.Key).Because(err)
 	}
 	return nil
 }

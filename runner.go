@@ -64,8 +64,8 @@ type Finding struct {
 
 // Causes of the cancellation of an attempt's context.
 var (
-	ErrLeaseLost = &Error{Code: CodeStale, Message: "the lease was lost"}
-	ErrShutdown  = &Error{Code: CodeUnavailable, Message: "daybook is stopping"}
-	ErrTimeout   = &Error{Code: CodeUnavailable, Message: "the timeout was reached"}
-	ErrCancelled = &Error{Code: CodeConflict, Message: "cancelled by a person"}
+	ErrLeaseLost = New(CodeStale, "the lease was lost")
+	ErrShutdown  = New(CodeUnavailable, "daybook is stopping")
+	ErrTimeout   = New(CodeUnavailable, "the timeout was reached")
+	ErrCancelled = New(CodeConflict, "cancelled by a person")
 )

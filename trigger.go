@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 	"unicode/utf8"
@@ -267,10 +266,10 @@ func HashPayload(p json.RawMessage) (string, error) {
 	}
 	canonical, err := canonicalJSON(p)
 	if err == nil && !utf8.Valid(p) { // JSON is UTF-8; a fingerprint that took one broken byte for another would mean nothing
-		err = errors.New("it is not UTF-8")
+		err = Invalid("it is not UTF-8")
 	}
 	if err != nil {
-		return "", &Error{Code: CodeInvalid, Message: "the payload is not JSON", Err: err}
+		return "", Invalid("the payload is not JSON").Because(err)
 	}
 	sum := sha256.Sum256(canonical)
 	return hex.EncodeToString(sum[:]), nil

@@ -16,6 +16,7 @@ import (
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/calendar"
 	"github.com/daybook-run/daybook/config"
+	"github.com/daybook-run/daybook/internal/lang"
 	"github.com/daybook-run/daybook/runner"
 )
 
@@ -31,6 +32,7 @@ type app struct {
 	Ask            func() bool   // somebody sits before stdin and stderr and can be asked; may be nil: nobody
 	Exec           runner.Exec   // how commands are run; once listens to their output
 
+	lang   lang.Printer  // what people read is said in; JSON and logs are English
 	lease  time.Duration // of serve; 0: the engine's own
 	flags  globals
 	helped error // what was wrong with a call for help
@@ -44,6 +46,7 @@ type globals struct {
 
 // run runs one command and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
+	a.lang = a.language(args)
 	if a.dumb() && !slices.Contains(args, "--json") {
 		a.Stdout, a.Stderr = asciiWriter{a.Stdout}, asciiWriter{a.Stderr}
 	}
@@ -123,8 +126,8 @@ func (a *app) checkGlobals() error {
 			return flagged("--show-tz", err)
 		}
 	}
-	if lang := a.flags.lang; lang != "" && lang != "en" && lang != "zh-CN" {
-		return daybook.Invalid("--lang: %q is not known", daybook.Clip(lang, 40)).WithHint("use en or zh-CN")
+	if l := a.flags.lang; l != "" && !slices.Contains(lang.Languages, l) {
+		return daybook.Invalid("--lang: %q is not known", daybook.Clip(l, 40)).WithHint("use en or zh-CN")
 	}
 	if a.flags.db != "" {
 		if err := config.CheckDatabase(a.flags.db, false); err != nil {
@@ -186,7 +189,7 @@ func (a *app) displayZone(own *time.Location) *time.Location {
 // say writes talk, which is not data, to stderr, unless --quiet or --json.
 func (a *app) say(format string, args ...any) {
 	if !a.flags.quiet && !a.flags.json {
-		fmt.Fprintf(a.Stderr, format+"\n", args...)
+		fmt.Fprintln(a.Stderr, a.lang.F(format, args...))
 	}
 }
 
@@ -248,8 +251,8 @@ func (a *app) report(err error) {
 		fmt.Fprintf(a.Stderr, "%s\ndaybook: %s\n", faults.Error(), tellFaults(faults))
 		return
 	}
-	fmt.Fprintf(a.Stderr, "daybook: %s\n", severalLines.Replace(config.Mask(err.Error())))
-	if hint := daybook.HintOf(err); hint != "" {
+	fmt.Fprintf(a.Stderr, "daybook: %s\n", severalLines.Replace(config.Mask(a.lang.Error(err))))
+	if hint := a.lang.Hint(err); hint != "" {
 		fmt.Fprintf(a.Stderr, "  → %s\n", hint)
 	}
 }

@@ -15,7 +15,7 @@ func (a *app) interactive() bool { return !a.flags.noInput && !a.flags.json && a
 // plan shows what is about to be confirmed: also with --quiet, as nobody can answer a question about nothing.
 func (a *app) plan(format string, args ...any) {
 	if !a.flags.json && !(a.flags.quiet && a.flags.yes) {
-		fmt.Fprintf(a.Stderr, format+"\n", args...)
+		fmt.Fprintln(a.Stderr, a.lang.F(format, args...))
 	}
 }
 
@@ -27,7 +27,7 @@ func (a *app) proceed(what string) error {
 	if !a.interactive() {
 		return daybook.Conflict("%s asks for a confirmation, and nobody can be asked here", what).WithHint("add --yes (-y)")
 	}
-	answer, err := a.ask("Proceed? [y/N] ")
+	answer, err := a.ask(a.lang.F("Proceed? [y/N] "))
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (a *app) typed(what string, key daybook.Key, given string) error {
 	case !a.interactive():
 		return daybook.Conflict("%s touches money (P0) and is confirmed by its key", what).WithHint("add --confirm=%s", key)
 	}
-	answer, err := a.ask(fmt.Sprintf("Type %s to confirm: ", key))
+	answer, err := a.ask(a.lang.F("Type %s to confirm: ", key))
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,209 @@
+package lang
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/daybook-run/daybook"
+)
+
+// TestEverySentenceIsSaidInChinese collects the sentences of the whole module, wherever a format is given to something that
+// says it, and compares them with the catalogue.
+func TestEverySentenceIsSaidInChinese(t *testing.T) {
+	all, faults := readHouse(t).sentences()
+	if len(all) < 500 {
+		t.Fatalf("only %d sentences were found", len(all))
+	}
+	for _, f := range faults {
+		t.Logf("%s", f)
+	}
+	used := map[string]bool{}
+	var missing []string
+	for _, f := range all {
+		known := false
+		for _, room := range sentences {
+			_, ok := room[f.format]
+			known = known || ok
+		}
+		if !known && !used[f.format] && hasWords(f.format) {
+			missing = append(missing, fmt.Sprintf("%s: %q", f.at, f.format))
+		}
+		used[f.format] = true
+		if want := arguments(f.format); f.args >= 0 && want != f.args {
+			t.Errorf("%s: %q wants %d arguments and has %d", f.at, f.format, want, f.args)
+		}
+	}
+	sort.Strings(missing)
+	if len(missing) > 0 {
+		t.Logf("%d sentences have no Chinese; add them to the file of their room, internal/lang/zh_*.go:\n%s", len(missing), strings.Join(missing, "\n"))
+	}
+	if file := os.Getenv("DUMP"); file != "" {
+		_ = os.WriteFile(file, []byte(strings.Join(append(missing, faults...), "\n")), 0o600)
+	}
+	for _, room := range sentences {
+		for format := range room {
+			if !used[format] {
+				t.Logf("nobody says %q any more", format)
+			}
+		}
+	}
+}
+
+// arguments is how many arguments a format takes.
+func arguments(format string) int {
+	most, next := 0, 0
+	for format != "" {
+		_, v, rest := cutVerb(format)
+		if v.verb != 0 {
+			if v.arg > 0 {
+				next = v.arg - 1
+			}
+			next++
+			most = max(most, next)
+		}
+		format = rest
+	}
+	return most
+}
+
+// verbsOf lists the verbs of a format with the arguments they take, in the order of the arguments.
+func verbsOf(format string) (verbs []string) {
+	next := 0
+	for format != "" {
+		_, v, rest := cutVerb(format)
+		if v.verb != 0 {
+			if v.arg > 0 {
+				next = v.arg - 1
+			}
+			next++
+			verbs = append(verbs, strconv.Itoa(next)+"%"+v.flags+string(v.verb))
+		}
+		format = rest
+	}
+	slices.Sort(verbs)
+	return verbs
+}
+
+func TestSentencesHaveTheVerbsOfTheEnglish(t *testing.T) {
+	seen := map[string]bool{}
+	for _, room := range sentences {
+		for english, chinese := range room {
+			if a, b := verbsOf(english), verbsOf(chinese); !slices.Equal(a, b) {
+				t.Errorf("%q: verbs %v in English, %v in Chinese", english, a, b)
+			}
+			if seen[english] {
+				t.Errorf("%q stands twice", english)
+			}
+			seen[english] = true
+			if strings.HasSuffix(english, ".") != strings.HasSuffix(chinese, "。") && !strings.HasSuffix(english, "…") {
+				t.Errorf("%q ends otherwise than %q", chinese, english)
+			}
+		}
+	}
+}
+
+// bare is a sentence with its verbs as placeholders, as the tests of typography know them.
+func bare(format string) string {
+	var b strings.Builder
+	for format != "" {
+		text, v, rest := cutVerb(format)
+		b.WriteString(text)
+		if v.verb != 0 {
+			b.WriteString("{x}")
+		}
+		format = rest
+	}
+	return b.String()
+}
+
+func TestSentencesAreGoodChinese(t *testing.T) {
+	for _, room := range sentences {
+		for _, chinese := range room {
+			text := bare(chinese)
+			if fault := typography(text); fault != "" {
+				t.Errorf("%q: %s", chinese, fault)
+			}
+			if left := englishLeft(text); len(left) > 0 {
+				t.Errorf("%q has %q", chinese, left)
+			}
+		}
+	}
+	for _, chinese := range zhSystem {
+		if fault := typography(chinese); fault != "" || englishLeft(chinese) != nil {
+			t.Errorf("%q: %s", chinese, fault)
+		}
+	}
+}
+
+// machineWords are words that stand in Chinese as they are: names of tools and formats, of commands, of the file, and values
+// that it takes.
+var machineWords = strings.Fields(`
+JSON UTC UTF NUL DAYBOOK PATH SQLite PostgreSQL
+daybook
+owner defaults timezone effects once repeatable window day missed never catch_up coalesce skip overlap wait work event long
+steps remembers run shell jitter true renew job sub
+done not ask
+At`)
+
+var latinWord = regexp.MustCompile(`[A-Za-z][A-Za-z_]*[A-Za-z]`)
+
+// command is a command or a flag: it is not translated.
+var command = regexp.MustCompile(`daybook [a-z][a-z -]*|--[a-z-]+`)
+
+// englishLeft returns the English words of a Chinese text that are no words of the machine.
+func englishLeft(text string) (left []string) {
+	for _, w := range latinWord.FindAllString(command.ReplaceAllString(text, ""), -1) {
+		if !slices.Contains(machineWords, w) {
+			left = append(left, w)
+		}
+	}
+	return left
+}
+
+func TestF(t *testing.T) {
+	e, z := For(English), For(Chinese)
+	cause := daybook.Invalid("the payload is not JSON").Because(daybook.Invalid("it is not UTF-8"))
+	nested := fmt.Errorf("claim runs: %w", daybook.Invalid("job %s has no owner", "renew").WithHint("keep one"))
+	for _, c := range []struct{ got, want string }{
+		{e.F("job %s has no owner", "renew"), "job renew has no owner"},
+		{z.F("job %s has no owner", "renew"), "任务 renew 没有负责人"},
+		{z.F("job %s has no owner", "续费"), "任务续费没有负责人"},
+		{z.F("job name %q: %q is not allowed at byte %d", "Ä", 'x', 3), "任务名 \"Ä\"：第 3 字节的 'x' 不允许"},
+		{z.F("job %s: jitter is at most 100%%", "a"), "任务 a：jitter 最多 100%"},
+		{z.F("no such sentence: %s", daybook.Done), "no such sentence: 完成"},
+		{e.F("%s: %s", daybook.Done, daybook.Say("window")), "done: window"},
+		{z.F("%s: %s", daybook.Done, daybook.Say("window")), "完成：业务窗口"},
+		{z.F("%s: %q is not one of %s", "effects", "twice", daybook.Words{"once", "repeatable"}), "effects：\"twice\" 不在可选范围内：once、repeatable"},
+		{z.format("%d of %s", []any{1}), "1 of %!s(MISSING)"},
+		{z.F("%5.1f|%-3d|%x", 2.5, 7, 255), "  2.5|7  |ff"},
+		{z.format("a %", nil), "a %"},
+		{e.Say(daybook.Count(1, "%d job", "%d jobs")), "1 job"},
+		{e.Say(daybook.Count(2, "%d job", "%d jobs")), "2 jobs"},
+		{e.Say(daybook.Text{}), ""},
+		{z.Say(daybook.Text{}), ""},
+		{e.Error(cause), "the payload is not JSON: it is not UTF-8"},
+		{z.Error(cause), "载荷不是 JSON：不是 UTF-8"},
+		{z.Error(nested), "claim runs: 任务 renew 没有负责人"},
+		{z.Hint(nested), "只留一个"},
+		{e.Hint(nested), "keep one"},
+		{z.Error(errors.Join(io.EOF, cause)), "内容已结束\n载荷不是 JSON：不是 UTF-8"},
+		{z.Error(&fs.PathError{Op: "open", Path: "x.yaml", Err: syscall.ENOENT}), "open x.yaml: 文件或目录不存在"},
+		{z.Error(&daybook.Error{Message: "100% new"}), "100% new"},
+		{z.Error(&daybook.Error{Err: cause}), "载荷不是 JSON：不是 UTF-8"},
+		{z.Error(nil), "<nil>"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+}
