@@ -3,6 +3,7 @@ package daybook
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"time"
 )
 
@@ -18,6 +19,9 @@ type Order struct {
 	// payload). Empty: the runner needs none.
 	Dir string
 	Env map[string]string // secrets resolved, in addition to Job.Env
+	// Secrets are values that may show nowhere: not in what the runner lets others read while the work goes on. What it
+	// returns is masked by its caller.
+	Secrets []string
 }
 
 // Runner does work. Run starts it, waits for it and says how it ended; it never panics and never returns before what it
@@ -40,6 +44,9 @@ type Survivor interface {
 	Alive(dir string) (alive, known bool)
 	// Report returns the complete report that the work left in dir, if there is one.
 	Report(dir string) (Outcome, bool)
+	// Output opens what the work in dir has printed so far, without its secrets. It may grow while the work lives. The
+	// errors are those of opening a file.
+	Output(dir string) (io.ReadCloser, error)
 	// End ends what runs in dir: TERM, and KILL after TerminationGrace.
 	End(ctx context.Context, dir string) error
 }

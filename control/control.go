@@ -10,6 +10,7 @@ package control
 
 import (
 	"context"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -41,6 +42,8 @@ type Options struct {
 	Defined func(job string) (*daybook.Job, bool)
 	// Told returns the channels on which people are told of a priority; not known: no file says so. May be nil.
 	Told func(p daybook.Priority) (channels []string, known bool)
+	// Printed opens what an attempt under way has printed so far, where this process can read it. May be nil: it cannot.
+	Printed func(key daybook.Key, fence int64) (io.ReadCloser, error)
 	// Home is where those jobs are at home; empty: in a file.
 	Home string
 	// Wake tells the executors and schedulers of this process that there may be something to do. May be nil: they poll.
@@ -89,6 +92,11 @@ func New(s Store, o Options) *Control {
 	}
 	if o.Told == nil {
 		o.Told = func(daybook.Priority) ([]string, bool) { return nil, false }
+	}
+	if o.Printed == nil {
+		o.Printed = func(key daybook.Key, _ int64) (io.ReadCloser, error) {
+			return nil, daybook.NotFound("%s: its output cannot be read here while it runs", key)
+		}
 	}
 	if o.Defined == nil {
 		o.Defined = func(string) (*daybook.Job, bool) { return nil, false }

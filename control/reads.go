@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"io"
 	"slices"
 	"time"
 
@@ -63,6 +64,13 @@ func (c *Control) Output(ctx context.Context, key daybook.Key, fence int64) (day
 		return daybook.Output{}, err
 	}
 	return c.s.Output(ctx, key, fence)
+}
+
+// Printed opens what an attempt under way has printed so far: whole lines, without the secrets of its job. It may grow while
+// the attempt lives; what is kept of it in the end is Output. Errors: CodeNotFound, it cannot be read here, as it runs on
+// another host, is no command, or has ended; CodeUnavailable, it may not be read by who asks.
+func (c *Control) Printed(key daybook.Key, fence int64) (io.ReadCloser, error) {
+	return c.o.Printed(key, fence)
 }
 
 // Nodes lists the processes that work on the ledger, the one seen last first.

@@ -129,7 +129,7 @@ func Open(ctx context.Context, db DB, options ...Options) (*Engine, error) {
 		Clock: e.clock.Now, Work: e.workOf, MayClaim: e.clock.usable, Log: o.Log})
 	e.schedule = scheduler.New(s, scheduler.Options{Compile: e.compile, TZData: e.node.TZData, Home: e.home, Log: o.Log, Woke: e.exec.Wake})
 	e.rescue.Executor = e.exec
-	e.control = control.New(s, control.Options{Clock: e.clock.Now, Days: e.days, Defined: e.defined, Home: e.home, Wake: e.exec.Wake, Told: e.told})
+	e.control = control.New(s, control.Options{Clock: e.clock.Now, Days: e.days, Defined: e.defined, Home: e.home, Wake: e.exec.Wake, Told: e.told, Printed: e.exec.Printed})
 	return e, nil
 }
 

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -36,7 +38,7 @@ func (x *Executor) attempt(ctx context.Context, f *flight) {
 		return
 	}
 	run := x.snapshot(f)
-	o := daybook.Order{Run: &run, Job: work.Job, Attempt: f.run.Attempts, Fence: f.run.Fence, Env: env, Dir: x.dir(f.run.Key, f.run.Fence)}
+	o := daybook.Order{Run: &run, Job: work.Job, Attempt: f.run.Attempts, Fence: f.run.Fence, Env: env, Secrets: f.secrets, Dir: x.dir(f.run.Key, f.run.Fence)}
 	if !f.run.Steps {
 		o.WireKey = f.run.WireKey()
 	}
@@ -222,6 +224,24 @@ func (x *Executor) dir(k daybook.Key, fence int64) string {
 func dirPrefix(k daybook.Key) string {
 	sum := sha256.Sum256([]byte(k))
 	return hex.EncodeToString(sum[:8]) + "-"
+}
+
+// Printed opens what the attempt of a key with a fence has printed so far on this host. It may grow while the attempt lives.
+// An error with CodeNotFound: nothing here has it, as the attempt is another host's, printed nothing yet, is no command, or
+// has ended; with CodeUnavailable: it may not be read.
+func (x *Executor) Printed(k daybook.Key, fence int64) (io.ReadCloser, error) {
+	dir := x.dir(k, fence)
+	if dir == "" {
+		return nil, daybook.NotFound("%s: no output is kept on this host while it runs", k)
+	}
+	f, err := x.o.Survivor.Output(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, daybook.NotFound("%s: nothing on this host has its output yet", k)
+	case err != nil:
+		return nil, &daybook.Error{Code: daybook.CodeUnavailable, Message: "read what " + string(k) + " prints", Err: err}
+	}
+	return f, nil
 }
 
 // left lists the directories that attempts of a run left on this host.

@@ -3,6 +3,7 @@ package executor_test
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -61,6 +62,10 @@ func (r *room) Report(dir string) (daybook.Outcome, bool) {
 	defer r.mu.Unlock()
 	o, ok := r.survivor.report[dir]
 	return o, ok
+}
+
+func (r *room) Output(dir string) (io.ReadCloser, error) {
+	return os.Open(filepath.Join(dir, "printed"))
 }
 
 func (r *room) End(_ context.Context, dir string) error {

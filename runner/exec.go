@@ -68,7 +68,9 @@ func (e *Exec) Run(ctx context.Context, o daybook.Order) daybook.Outcome {
 	}
 	defer place.close()
 	output := NewCapture(daybook.MaxOutputBytes)
-	p, err := launch(o, as, place, e.listeners(output))
+	followed := newLive(o, place)
+	defer followed.close()
+	p, err := launch(o, as, place, e.listeners(output, followed))
 	if err != nil {
 		return notStarted(err)
 	}
@@ -79,11 +81,15 @@ func (e *Exec) Run(ctx context.Context, o daybook.Order) daybook.Outcome {
 }
 
 // listeners is who gets the output of a command. That one of them cannot take it must not end the command.
-func (e *Exec) listeners(output *Capture) io.Writer {
-	if e.Tee == nil {
-		return output
+func (e *Exec) listeners(output *Capture, followed *live) io.Writer {
+	list := []io.Writer{output}
+	if followed != nil {
+		list = append(list, followed)
 	}
-	return io.MultiWriter(output, forgiving{e.Tee})
+	if e.Tee != nil {
+		list = append(list, forgiving{e.Tee})
+	}
+	return io.MultiWriter(list...)
 }
 
 // forgiving takes everything and passes on what it can.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -243,82 +242,6 @@ func byDoor(s daybook.Source, actor string) string {
 		return string(s)
 	}
 	return actor + " (" + string(s) + ")"
-}
-
-func newRunLogs(a *app) *cobra.Command {
-	var try int
-	cmd := &cobra.Command{
-		Use: "logs KEY", Short: textRunLogs, Long: textRunLogsLong, Args: exactly("KEY"), ValidArgsFunction: a.completeKeys,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runLogs(cmd.Context(), daybook.Key(args[0]), try)
-		},
-	}
-	cmd.Flags().IntVar(&try, "attempt", 0, "of this attempt (default: the newest that has ended)")
-	return cmd
-}
-
-// logsJSON is daybook/output.v1.
-type logsJSON struct {
-	Schema  string      `json:"schema"`
-	Key     daybook.Key `json:"key"`
-	Attempt attemptJSON `json:"attempt"`
-	Omitted int64       `json:"omitted"`
-	Output  string      `json:"output"`
-}
-
-func (a *app) runLogs(ctx context.Context, key daybook.Key, number int) error {
-	return a.withControl(ctx, func(l *ledger, c *control.Control) error {
-		r, err := c.Run(ctx, key)
-		if err != nil {
-			return err
-		}
-		all, err := c.Attempts(ctx, key)
-		if err != nil {
-			return err
-		}
-		var try *daybook.Attempt
-		for i := range all {
-			if t := &all[i]; !t.Probe && (number == 0 && t.Result != "" || t.Number == number) {
-				try = t
-			}
-		}
-		switch {
-		case try == nil && r.PrunedAt.IsZero() && number == 0 && r.State == daybook.Running:
-			return daybook.NotFound("%s: attempt %d is running, and its output is kept when it ends", key, r.Attempts).WithHint("daybook run watch %s", key)
-		case try == nil && !r.PrunedAt.IsZero():
-			return daybook.NotFound("%s: its log was emptied %s", key, stamp(r.PrunedAt, a.zoneOf(r.Zone))).WithHint("daybook key show %s", key)
-		case try == nil && number != 0:
-			return daybook.NotFound("%s has no attempt %d", key, number).WithHint("daybook run show %s", key)
-		case try == nil:
-			return daybook.NotFound("%s has no attempt yet: it is %s", key, r.State).WithHint("daybook key show %s", key)
-		}
-		out, err := c.Output(ctx, key, try.Fence)
-		if err != nil {
-			return err
-		}
-		if a.flags.json {
-			return a.printJSON(logsJSON{"daybook/output.v1", key, newAttemptJSON(*try), out.Omitted, out.Text})
-		}
-		text := out.Text
-		if text != "" && !strings.HasSuffix(text, "\n") {
-			text += "\n"
-		}
-		if _, err := io.WriteString(a.Stdout, text); err != nil {
-			return err
-		}
-		a.say("%s  attempt %d of %d: %s%s, ended %s", key, try.Number, r.Attempts, strings.ReplaceAll(string(try.Result), "_", " "), detail(try.Detail), stamp(try.EndedAt, a.zoneOf(r.Zone)))
-		if text == "" {
-			a.say("it printed nothing")
-		}
-		return nil
-	})
-}
-
-func detail(s string) string {
-	if s == "" {
-		return ""
-	}
-	return " (" + oneLine(s) + ")"
 }
 
 func newRunWatch(a *app) *cobra.Command {

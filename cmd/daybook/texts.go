@@ -106,12 +106,14 @@ Exit codes: 0 started, joined or done already, 1 it ended otherwise, 4 refused b
   daybook job trigger invoice --window 2026-10 --subject "acct 42" --payload order.json
   daybook job trigger renew --window 2026-10-26~2 --reason "the bank asked for a second file"`
 
-	textRun          = "List, show, follow and settle runs"
-	textRunList      = "List runs"
-	textRunListLong  = `Runs in the order of their keys; with --job alone the newest windows first.`
-	textRunShow      = "Show the record of a key, with its attempts"
-	textRunLogs      = "Show what an attempt printed"
-	textRunLogsLong  = `The output of the newest attempt that has ended: its head and its tail, with a mark where bytes were left out.`
+	textRun         = "List, show, follow and settle runs"
+	textRunList     = "List runs"
+	textRunListLong = `Runs in the order of their keys; with --job alone the newest windows first.`
+	textRunShow     = "Show the record of a key, with its attempts"
+	textRunLogs     = "Show what an attempt printed"
+	textRunLogsLong = `The output of the newest attempt that has ended: its head and its tail, with a mark where bytes were left out.
+With -f what a command prints on this host is shown line by line as it comes, attempt after attempt, until the run has
+ended; of what runs elsewhere, or is no command, the output is shown when an attempt ends.`
 	textRunWatch     = "Follow a run to its end"
 	textRunWatchLong = `A line for every change until the run has ended. Exit 0 however it ends; with --exit-status 1 unless it is done.
 Exit 6 when nobody executes.`
