@@ -312,8 +312,8 @@ func (j *Job) Check() []Fault {
 			WithHint("set steps: true, so that hours of work are not one effect"))
 	}
 	if j.Remembers != 0 && j.Remembers < MinRemembers {
-		bad("remembers", Invalid("job %s: remembers %s is too short to rely on", j.Name, j.Remembers).
-			WithHint("at least %s: repeats stop %s before the far side forgets", MinRemembers, RemembersMargin))
+		bad("remembers", Invalid("job %s: remembers %s is too short to rely on", j.Name, brief(j.Remembers)).
+			WithHint("at least %s: repeats stop %s before the far side forgets", brief(MinRemembers), brief(RemembersMargin)))
 	}
 	if !j.Command.IsZero() && len(j.Command.Argv) > 0 && j.Command.Shell != "" {
 		bad("run", Invalid("job %s has both run and shell", j.Name).WithHint("keep one"))
@@ -326,7 +326,7 @@ func (j *Job) Check() []Fault {
 	}
 	for _, d := range j.Retry.Backoff {
 		if d < 0 || d > MaxDelay {
-			bad("retry.backoff", Invalid("job %s: a delay of %s is outside 0 to %s", j.Name, d, MaxDelay))
+			bad("retry.backoff", Invalid("job %s: a delay of %s is outside 0 to %s", j.Name, brief(d), brief(MaxDelay)))
 		}
 	}
 	if !(j.Retry.Jitter <= 1 && j.Retry.Jitter >= -math.MaxFloat64) { // also NaN
@@ -354,10 +354,22 @@ func (j *Job) Check() []Fault {
 			most = 3 * MaxDelay
 		}
 		if d.field != "expect.max_runtime" && d.value < 0 || d.value > most {
-			bad(d.field, Invalid("job %s: %s %s is outside 0 to %s", j.Name, d.field, d.value, most))
+			bad(d.field, Invalid("job %s: %s %s is outside 0 to %s", j.Name, d.field, brief(d.value), brief(most)))
 		}
 	}
 	return faults
+}
+
+// brief writes a duration without its empty units: 2h, not 2h0m0s.
+func brief(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }
 
 func oneOf[T ~string](bad func(string, *Error), field string, got T, allowed ...T) {

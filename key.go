@@ -120,21 +120,33 @@ func CheckWireKey(wireKey string) error {
 
 // CheckName checks the name of a job: [a-z0-9][a-z0-9_-]{0,63}. Errors have CodeInvalid.
 func CheckName(name string) error {
+	const rule = "a job name is 1 to 64 lower-case letters, digits, '_' and '-', and begins with a letter or digit"
 	if name == "" {
-		return Invalid("the job has no name")
+		return Invalid("the job has no name").WithHint(rule)
 	}
 	if len(name) > MaxNameBytes {
-		return Invalid("job name %q has %d bytes: at most %d are allowed", Clip(name, 40), len(name), MaxNameBytes)
+		return Invalid("job name %q has %d bytes: at most %d are allowed", Clip(name, 40), len(name), MaxNameBytes).WithHint(rule)
 	}
-	for i := range len(name) {
-		c := name[i]
+	for i, c := range name {
 		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || i > 0 && (c == '_' || c == '-') {
 			continue
 		}
-		return Invalid("job name %q: %q is not allowed at byte %d", Clip(name, 40), c, i+1).
-			WithHint("a job name is lower-case letters, digits, '_' and '-', and begins with a letter or digit")
+		err := Invalid("job name %q: %q is not allowed at byte %d", Clip(name, 40), c, i+1)
+		if other := nameLike(name); other != "" {
+			return err.WithHint("write %s: a job name is lower-case letters, digits, '_' and '-', and begins with a letter or digit", other)
+		}
+		return err.WithHint(rule)
 	}
 	return nil
+}
+
+// nameLike returns the name that somebody meant who wrote one in capitals or with spaces, or "".
+func nameLike(text string) string {
+	name := strings.ToLower(strings.NewReplacer(" ", "-", ".", "-", "/", "-", ":", "-").Replace(text))
+	if strings.ContainsFunc(name, func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' || r == '-') }) {
+		return ""
+	}
+	return strings.TrimLeft(name, "-_")
 }
 
 // EncodeSubject writes a subject or event id in the alphabet of keys, [A-Za-z0-9._@+=-]; every other byte is

@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"fmt"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -80,42 +79,55 @@ type channelDraft struct {
 	what string
 }
 
+// typeShape are the types of channels that there are.
+func typeShape() shape {
+	var known []string
+	for _, t := range alert.Types {
+		known = append(known, t.Name)
+	}
+	return oneWord(known)
+}
+
 var channelNames = []name[channelDraft]{
-	{"type", func(*reader, *channelDraft, *node, *node) {}}, // read before all others
-	{"lang", func(r *reader, c *channelDraft, _, v *node) { c.Lang, _ = choice(r, v, c.what+": lang", "en", "zh-CN") }},
-	{"url", func(r *reader, c *channelDraft, _, v *node) { c.URL = r.channelURL(v, c.what+": url") }},
-	{"secret", func(r *reader, c *channelDraft, _, v *node) {
-		s, _ := r.secretReference(v, c.what+": secret")
-		c.Secret = Secret{s}
-	}},
-	{"run", func(r *reader, c *channelDraft, _, v *node) { c.Run = r.channelRun(v, c.what+": run") }},
-	{"env", func(r *reader, c *channelDraft, _, v *node) { c.Env = r.environment(v, c.what) }},
-	{"path", func(r *reader, c *channelDraft, _, v *node) { c.Path, _ = r.word(v, c.what+": path") }},
-	{"timeout", func(r *reader, c *channelDraft, _, v *node) {
+	{about{"type", typeShape(), required, "how it tells; the other names are what the type takes"}, func(*reader, *channelDraft, *node, *node) {}}, // read before all others
+	channelPart("lang", "that of the file", "language of its texts", choice([]string{"en", "zh-CN"}), func(c *Channel, v string) { c.Lang = v }),
+	channelPart("url", "required by webhook", "where alerts are posted to", value[Secret]{callShape, (*reader).channelURL}, func(c *Channel, v Secret) { c.URL = v }),
+	channelPart("secret", "required by webhook", "signs what is posted as Standard Webhooks does", aSecret, func(c *Channel, v string) { c.Secret = Secret{v} }),
+	channelPart("run", "required by exec", "program and arguments; it reads the alert as JSON", value[[]string]{argvShape, (*reader).channelRun}, func(c *Channel, v []string) { c.Run = v }),
+	{about{"env", envShape, "none", `variables of the command; a secret is "${NAME}" or "file:/path" as the whole value`}, func(r *reader, c *channelDraft, _, v *node) { c.Env = r.environment(v, c.what) }},
+	channelPart("path", "required by file", "file that alerts are added to", aWord, func(c *Channel, v string) { c.Path = v }),
+	{about{"timeout", durationShape(time.Second, ""), "20s", "how long one telling may take"}, func(r *reader, c *channelDraft, _, v *node) {
 		c.Timeout, _ = r.duration(v, c.what+": timeout", time.Second)
 		if c.Timeout > alert.MaxTimeout {
-			r.fault(v.pos, fmt.Sprintf("write at most %s", Duration(alert.MaxTimeout)), "%s: timeout: %s is too long", c.what, Duration(c.Timeout))
+			r.fault(v.pos, daybook.Invalid("%s: timeout: %s is too long", c.what, Duration(c.Timeout)).WithHint("write at most %s", Duration(alert.MaxTimeout)))
 		}
 	}},
+}
+
+func channelPart[V any](word, unless, meaning string, v value[V], set func(*Channel, V)) name[channelDraft] {
+	return name[channelDraft]{about{word, v.is, unless, meaning}, func(r *reader, c *channelDraft, _, n *node) {
+		got, _ := v.read(r, n, c.what+": "+word)
+		set(&c.Channel, got)
+	}}
 }
 
 func (r *reader) readChannels(n *node, t *topLevel) {
 	before := r.count()
 	defer func() { t.badChannels = r.count() > before }()
 	if n.kind != isMap {
-		r.wrong(n, "channels", "a map", "write the name of a channel and below it, indented, its type")
+		_ = r.wrong(n, "channels", aMap).WithHint("write the name of a channel and below it, indented, its type")
 		return
 	}
 	first := map[string]pos{}
 	for _, p := range n.pairs {
 		word := p.key.text
 		if at, twice := first[word]; twice {
-			r.fault(p.key.pos, fmt.Sprintf("keep one; the first is in line %d", at.line), "channels: %q stands twice", daybook.Clip(word, 60))
+			r.fault(p.key.pos, daybook.Invalid("%s stands twice", in("channels", quoted(word))).WithHint("keep one; the first is in line %d", at.line))
 			continue
 		}
 		first[word] = p.key.pos
 		if daybook.CheckName(word) != nil {
-			r.fault(p.key.pos, "1 to 64 lower-case letters, digits, '_' and '-'", "channels: %q cannot name a channel", daybook.Clip(word, 60))
+			r.fault(p.key.pos, daybook.Invalid("channels: %s cannot name a channel", quoted(word)).WithHint("1 to 64 lower-case letters, digits, '_' and '-'"))
 			continue
 		}
 		if c, ok := r.readChannel(p.key, p.value); ok {
@@ -132,7 +144,7 @@ func (r *reader) readChannel(key, value *node) (Channel, bool) {
 		if value.kind == isNull {
 			at = key
 		}
-		r.fault(at.pos, "write its type below it, indented, or {type: file, path: alerts.log}", "%s must be a map, not %s", what, value.is())
+		r.fault(at.pos, daybook.Invalid("%s must be %s, not %s", what, aMap, value.is()).WithHint("write its type below it, indented, or {type: file, path: alerts.log}"))
 		return Channel{}, false
 	}
 	t, ok := r.channelType(value, what)
@@ -147,12 +159,12 @@ func (r *reader) readChannel(key, value *node) (Channel, bool) {
 		given[word] = true
 		known := slices.ContainsFunc(channelNames, func(f name[channelDraft]) bool { return f.word == word })
 		if known && word != "type" && word != "lang" && !slices.Contains(t.Takes, word) {
-			r.fault(p.key.pos, "it takes "+strings.Join(append([]string{"lang"}, t.Takes...), ", "), "%s: type %s takes no %s", what, t.Name, word)
+			r.fault(p.key.pos, daybook.Invalid("%s: type %s takes no %s", what, t.Name, word).WithHint("it takes lang %s", strings.Join(t.Takes, " ")))
 		}
 	}
 	for _, word := range t.Takes[:t.Needs] {
 		if !given[word] && r.count() == before {
-			r.fault(key.pos, "add "+word, "%s: type %s needs %s", what, t.Name, word)
+			r.fault(key.pos, daybook.Invalid("%s: type %s needs %s", what, t.Name, word).WithHint("add %s", word))
 		}
 	}
 	return c.Channel, r.count() == before
@@ -169,63 +181,64 @@ func (r *reader) channelType(n *node, what string) (alert.Type, bool) {
 			continue
 		}
 		if p.value.kind == isText && slices.Contains(laterChannels, p.value.text) {
-			r.fault(p.value.pos, "one of: "+strings.Join(known, " "), "%s: type %s is not available in this version", what, p.value.text)
+			r.fault(p.value.pos, daybook.Invalid("%s: type %s is not available in this version", what, p.value.text).WithHint("one of: %s", joined(known)))
 			return alert.Type{}, false
 		}
 		if p.value.kind == isNull {
-			r.fault(p.key.pos, "one of: "+strings.Join(known, " "), "%s: type has no value", what)
+			r.fault(p.key.pos, daybook.Invalid("%s: type has no value", what).WithHint("one of: %s", joined(known)))
 			return alert.Type{}, false
 		}
-		word, ok := choice(r, p.value, what+": type", known...)
+		word, ok := chosen(r, p.value, what+": type", known)
 		if !ok {
 			return alert.Type{}, false
 		}
 		return alert.Types[slices.Index(known, word)], true
 	}
-	r.fault(n.pos, "add type, one of: "+strings.Join(known, " "), "%s has no type", what)
+	r.fault(n.pos, daybook.Invalid("%s has no type", what).WithHint("add type, one of: %s", joined(known)))
 	return alert.Type{}, false
 }
 
 // channelURL reads where a channel posts to: an address without a password, or a reference.
-func (r *reader) channelURL(n *node, what string) Secret {
+func (r *reader) channelURL(n *node, what string) (Secret, bool) {
 	s, ok := r.word(n, what)
 	if !ok || !r.wholeReference(n, what) || isReference(s) {
-		return Secret{s}
+		return Secret{s}, ok
 	}
 	u, err := url.Parse(s)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		r.fault(n.pos, `write it with http:// or https://, or as a reference: "${NAME}" or "file:/path"`, "%s is no web address", what)
+		r.fault(n.pos, daybook.Invalid("%s is no web address", what).WithHint(`write it with http:// or https://, or as a reference: "${NAME}" or "file:/path"`))
 	case u.User != nil:
-		r.fault(n.pos, `write "${NAME}" or "file:/path" and keep the address there`, "%s holds a user or password", what)
+		r.fault(n.pos, daybook.Invalid("%s holds a user or password", what).WithHint(`write "${NAME}" or "file:/path" and keep the address there`))
 	}
-	return Secret{s}
+	return Secret{s}, true
 }
 
 // channelRun reads the command of a channel. It has no placeholders.
-func (r *reader) channelRun(n *node, what string) []string {
+func (r *reader) channelRun(n *node, what string) ([]string, bool) {
 	if n.kind == isText {
-		r.fault(n.pos, "write a list, one item an argument, such as ["+strings.Join(strings.Fields(daybook.Clip(n.text, 60)), ", ")+"]", "%s must be a list, not a text", what)
-		return nil
+		_ = r.wrong(n, what, aList).WithHint("write a list, one item an argument, such as %s", asList(n.text))
+		return nil, false
 	}
 	list, ok := r.texts(n, what)
 	if ok && (len(list) == 0 || list[0] == "") {
-		r.fault(n.pos, "write the program first, then its arguments", "%s names no program", what)
+		r.fault(n.pos, daybook.Invalid("%s names no program", what).WithHint("write the program first, then its arguments"))
 	}
-	return list
+	return list, ok
 }
 
 var alertNames = []name[topLevel]{
-	alertRoute(daybook.P0), alertRoute(daybook.P1),
-	{"fallback", func(r *reader, t *topLevel, _, v *node) { t.file.Alerts.Fallback = r.told(v, "alerts: fallback", t) }},
+	alertRoute(daybook.P0, "who is told of P0 jobs"), alertRoute(daybook.P1, "who is told of P1 jobs"),
+	{about{"fallback", namesShape, "none", "channels that are told what another one could not tell"},
+		func(r *reader, t *topLevel, _, v *node) { t.file.Alerts.Fallback = r.told(v, "alerts: fallback", t) }},
 }
 
-func alertRoute(p daybook.Priority) name[topLevel] {
-	return name[topLevel]{string(p), func(r *reader, t *topLevel, _, v *node) {
+func alertRoute(p daybook.Priority, meaning string) name[topLevel] {
+	return name[topLevel]{about{string(p), named(routeNames), "nobody", meaning}, func(r *reader, t *topLevel, _, v *node) {
 		route := &routeDraft{t: t, what: "alerts: " + string(p)}
 		readMap(r, v, route.what, routeNames, nil, route)
 		if v.kind == isMap && !slices.ContainsFunc(v.pairs, func(p pair) bool { return p.key.text == "to" }) {
-			r.fault(v.pos, "add to: [channel]", "%s does not say to whom", route.what)
+			r.fault(v.pos, daybook.Invalid("%s does not say to whom", route.what).WithHint("add to: [channel]"))
 		}
 		if t.file.Alerts.Routes == nil {
 			t.file.Alerts.Routes = map[daybook.Priority]alert.Route{}
@@ -242,8 +255,8 @@ type routeDraft struct {
 }
 
 var routeNames = []name[routeDraft]{
-	{"to", func(r *reader, d *routeDraft, _, v *node) { d.To = r.told(v, d.what+": to", d.t) }},
-	{"remind", func(r *reader, d *routeDraft, _, v *node) {
+	{about{"to", namesShape, required, "the channels that are told"}, func(r *reader, d *routeDraft, _, v *node) { d.To = r.told(v, d.what+": to", d.t) }},
+	{about{"remind", durationShape(time.Second, ""), "P0: 1h; P1: not again", "how often an alert that nobody acknowledged is told again"}, func(r *reader, d *routeDraft, _, v *node) {
 		d.Remind, _ = r.duration(v, d.what+": remind", time.Second)
 	}},
 }
@@ -251,7 +264,7 @@ var routeNames = []name[routeDraft]{
 // told reads a list of channels. Whether they are there is known when the whole top was read.
 func (r *reader) told(n *node, what string, t *topLevel) []string {
 	if n.kind == isText {
-		r.wrong(n, what, "a list", "write ["+daybook.Clip(n.text, 64)+"]")
+		_ = r.wrong(n, what, aList).WithHint("write [%s]", daybook.Clip(n.text, 64))
 		return nil
 	}
 	list, ok := r.texts(n, what)
@@ -259,11 +272,11 @@ func (r *reader) told(n *node, what string, t *topLevel) []string {
 		return nil
 	}
 	if len(list) == 0 {
-		r.fault(n.pos, "name a channel, or remove the line", "%s is empty", what)
+		r.fault(n.pos, daybook.Invalid("%s is empty", what).WithHint("name a channel, or remove the line"))
 	}
 	for i, word := range list {
 		if slices.Contains(list[:i], word) {
-			r.fault(n.items[i].pos, "keep one", "%s: %q stands twice", what, daybook.Clip(word, 60))
+			r.fault(n.items[i].pos, daybook.Invalid("%s stands twice", in(what, quoted(word))).WithHint("keep one"))
 			continue
 		}
 		t.toldOn = append(t.toldOn, reference{pos: n.items[i].pos, name: word, what: what})
@@ -284,12 +297,12 @@ func (r *reader) checkTold(t *topLevel) {
 		if slices.Contains(names, ref.name) {
 			continue
 		}
-		hint := "define it under channels"
+		err := daybook.Invalid("%s: there is no channel %s", ref.what, quoted(ref.name)).WithHint("define it under channels")
 		if near := daybook.Nearest(ref.name, names); near != "" {
-			hint = "did you mean " + near + "?"
+			_ = err.WithHint("did you mean %s?", near)
 		} else if len(names) > 0 {
-			hint = "one of: " + strings.Join(names, " ") + "; or define it under channels"
+			_ = err.WithHint("one of: %s; or define it under channels", joined(names))
 		}
-		r.fault(ref.pos, hint, "%s: there is no channel %q", ref.what, daybook.Clip(ref.name, 60))
+		r.fault(ref.pos, err)
 	}
 }

@@ -19,6 +19,13 @@ type Fault struct {
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`    // the remedy
 	Excerpt string `json:"excerpt,omitempty"` // the source line and, below it, a caret; secrets are masked
+	// Err is what Message and Hint are made of.
+	Err *daybook.Error `json:"-"`
+}
+
+// NewFault returns a fault without an excerpt.
+func NewFault(file string, line, column int, err *daybook.Error) Fault {
+	return Fault{File: file, Line: line, Column: column, Message: err.Error(), Hint: daybook.HintOf(err), Err: err}
 }
 
 // Place returns file:line:column, as editors and terminals know it.
@@ -81,6 +88,9 @@ const maxFaults = 1000
 
 // finish orders faults by position, drops what is said twice and adds the excerpts.
 func (r *reader) finish(faults []Fault) []Fault {
+	for i, f := range faults { // hints were given after the fault was recorded
+		faults[i] = NewFault(f.File, f.Line, f.Column, f.Err)
+	}
 	slices.SortStableFunc(faults, func(a, b Fault) int {
 		if a.Line != b.Line {
 			return a.Line - b.Line

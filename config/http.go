@@ -17,24 +17,22 @@ type callDraft struct {
 }
 
 var callNames = []name[callDraft]{
-	callText("url", readCallURL, func(c *daybook.HTTPCall, v string) { c.URL = v }),
-	callText("method", (*reader).word, func(c *daybook.HTTPCall, v string) { c.Method = v }),
-	{"headers", readHeaders},
-	callText("secret", (*reader).secretReference, func(c *daybook.HTTPCall, v string) { c.Secret = v }),
-	{"idempotency_key_format", func(r *reader, d *callDraft, _, v *node) {
-		format, ok := choice(r, v, d.what+": http: idempotency_key_format", "bare", "quoted")
-		d.call.Quoted = format == "quoted"
-		d.note("http.idempotency_key_format", v.pos, ok)
-	}},
+	callPart("url", required, "where the request goes; placeholders are percent-encoded", callURL, func(c *daybook.HTTPCall, v string) { c.URL = v }),
+	callPart("method", "POST", "GET, POST, PUT, PATCH or DELETE", aWord, func(c *daybook.HTTPCall, v string) { c.Method = v }),
+	{about{"headers", shape{words: "map of texts", rule: object{{"type", "object"}, {"additionalProperties", argument}}}, "none",
+		`further headers; a secret is "${NAME}" or "file:/path" as the whole value`}, readHeaders},
+	callPart("secret", "none", "signs the request as Standard Webhooks does", aSecret, func(c *daybook.HTTPCall, v string) { c.Secret = v }),
+	callPart("idempotency_key_format", "bare", "how the header Idempotency-Key is written: bare, or quoted as a Structured Field", choice([]string{"bare", "quoted"}),
+		func(c *daybook.HTTPCall, v string) { c.Quoted = v == "quoted" }),
 }
 
-func callText(word string, read func(*reader, *node, string) (string, bool), set func(*daybook.HTTPCall, string)) name[callDraft] {
-	return name[callDraft]{word, func(r *reader, d *callDraft, _, value *node) {
-		v, ok := read(r, value, d.what+": http: "+word)
+func callPart[V any](word, unless, meaning string, v value[V], set func(*daybook.HTTPCall, V)) name[callDraft] {
+	return name[callDraft]{about{word, v.is, unless, meaning}, func(r *reader, d *callDraft, _, n *node) {
+		got, ok := v.read(r, n, d.what+": http: "+word)
 		if ok {
-			set(&d.call, v)
+			set(&d.call, got)
 		}
-		d.note("http."+word, value.pos, ok)
+		d.note("http."+word, n.pos, ok)
 	}}
 }
 
@@ -44,19 +42,19 @@ func readHTTP(r *reader, d *draft, _, v *node) {
 	c := &callDraft{draft: d}
 	what := d.what + ": http"
 	if v.kind == isText {
-		r.wrong(v, what, "a map", "write {url: "+daybook.Clip(v.text, 60)+"}")
+		_ = r.wrong(v, what, aMap).WithHint("write {url: %s}", daybook.Clip(v.text, 60))
 	} else {
 		readMap(r, v, what, callNames, nil, c)
 	}
 	if given := func(p pair) bool { return p.key.text == "url" }; r.count() == before && !slices.ContainsFunc(v.pairs, given) {
-		r.fault(v.pos, "add url, such as url: http://127.0.0.1:3000/jobs/renew", "%s has no url", what)
+		r.fault(v.pos, daybook.Invalid("%s has no url", what).WithHint("add url, such as url: http://127.0.0.1:3000/jobs/renew"))
 	}
 	d.note("http", v.pos, r.count() == before)
 	d.job.HTTP = &c.call
 }
 
-// readCallURL reads a URL that is called, or a reference to one. What it may be is the runner's to say.
-func readCallURL(r *reader, n *node, what string) (string, bool) {
+// callURL reads a URL that is called, or a reference to one. What it may be is the runner's to say.
+func (r *reader) callURL(n *node, what string) (string, bool) {
 	s, ok := r.word(n, what)
 	if !ok || !r.wholeReference(n, what) {
 		return "", false
@@ -75,7 +73,7 @@ func readCallURL(r *reader, n *node, what string) (string, bool) {
 func (r *reader) secretReference(n *node, what string) (string, bool) {
 	s, ok := r.word(n, what)
 	if ok && !isReference(s) {
-		r.fault(n.pos, `write "${NAME}" or "file:/path" and keep the value there`, "%s: a secret cannot stand in the file", what)
+		r.fault(n.pos, daybook.Invalid("%s: a secret cannot stand in the file", what).WithHint(`write "${NAME}" or "file:/path" and keep the value there`))
 		return "", false
 	}
 	return s, ok
@@ -89,7 +87,7 @@ func readHeaders(r *reader, d *callDraft, _, v *node) {
 	before := r.count()
 	d.note("http.headers", v.pos, false)
 	if v.kind != isMap {
-		r.wrong(v, what, "a map", "write Name: value lines below it, indented")
+		_ = r.wrong(v, what, aMap).WithHint("write Name: value lines below it, indented")
 		return
 	}
 	d.call.Headers = make(map[string]string, len(v.pairs))
@@ -101,10 +99,10 @@ func readHeaders(r *reader, d *callDraft, _, v *node) {
 		ok := false
 		switch {
 		case seen[word]:
-			r.fault(p.key.pos, "keep one", "%s stands twice", one)
+			r.fault(p.key.pos, daybook.Invalid("%s stands twice", one).WithHint("keep one"))
 			continue
 		case p.value.kind == isNull:
-			r.fault(p.key.pos, "give it a value, or remove the line", "%s has no value", one)
+			r.fault(p.key.pos, daybook.Invalid("%s has no value", one).WithHint("give it a value, or remove the line"))
 			continue
 		case secretHeader.MatchString(word):
 			value, ok = r.secretReference(p.value, one)

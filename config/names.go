@@ -11,19 +11,25 @@ var (
 )
 
 // notInDefaults are the per-job names that a default would make dangerous: they are the meaning of a key and of a loss.
-var notInDefaults = []string{"window", "effects"}
+var notInDefaults = []string{"window", "effects", "formerly"}
 
 // otherWords are what other tools call a name, lower case, without separators.
-var otherWords = map[string]string{
-	"cron": "schedule", "when": "schedule", "at": "schedule", "interval": "schedule", "every": "schedule (such as schedule: every 15m)",
-	"tz": "timezone", "timezonename": "timezone", "command": "run", "cmd": "run", "exec": "run", "script": "shell", "args": "run",
-	"retries": "retry", "backoff": "retry (backoff stands in it)", "environment": "env", "cwd": "dir", "workdir": "dir", "workingdirectory": "dir",
-	"concurrency": "overlap", "concurrencypolicy": "overlap", "deadline": "timeout", "disabled": "paused", "enabled": "paused (paused: true is the opposite)",
-	"suspend": "paused", "db": "database", "idempotent": "effects", "maxruntime": "expect (max_runtime stands in it)",
-	"maxsilence": "expect (max_silence stands in it)", "grace": "expect (grace stands in it)", "workers": "slots", "tasks": "jobs",
-	"catchup": "missed", "misfire": "missed", "team": "owner", "level": "priority",
-	"notify": "alerts", "notifications": "alerts", "alerting": "alerts", "receivers": "channels", "webhook": "http (url stands in it)",
-	"header": "headers", "verb": "method", "uri": "url", "endpoint": "url", "repeat": "remind", "repeatinterval": "remind",
+var otherWords = map[string]meaning{
+	"cron": {word: "schedule"}, "when": {word: "schedule"}, "at": {word: "schedule"}, "interval": {word: "schedule"},
+	"every": {word: "schedule", example: "schedule: every 15m"},
+	"tz":    {word: "timezone"}, "timezonename": {word: "timezone"}, "command": {word: "run"}, "cmd": {word: "run"}, "exec": {word: "run"},
+	"script": {word: "shell"}, "args": {word: "run"},
+	"retries": {word: "retry", example: "retry: {backoff: [1m, 5m, 25m]}"}, "attempts": {word: "retry", example: "retry: {backoff: [1m, 5m, 25m]}"},
+	"maxretries": {word: "retry", example: "retry: {backoff: [1m, 5m, 25m]}"}, "backofflimit": {word: "retry", example: "retry: {backoff: [1m, 5m, 25m]}"},
+	"backoff": {word: "retry", inner: "backoff"}, "environment": {word: "env"}, "cwd": {word: "dir"}, "workdir": {word: "dir"}, "workingdirectory": {word: "dir"},
+	"concurrency": {word: "overlap"}, "concurrencypolicy": {word: "overlap"}, "deadline": {word: "timeout"}, "activedeadlineseconds": {word: "timeout"},
+	"disabled": {word: "paused"}, "enabled": {word: "paused", example: "paused: true for enabled: false"}, "suspend": {word: "paused"},
+	"db": {word: "database"}, "idempotent": {word: "effects"}, "maxruntime": {word: "expect", inner: "max_runtime"},
+	"maxsilence": {word: "expect", inner: "max_silence"}, "grace": {word: "expect", inner: "grace"}, "workers": {word: "slots"}, "tasks": {word: "jobs"},
+	"catchup": {word: "missed"}, "misfire": {word: "missed"}, "team": {word: "owner"}, "level": {word: "priority"},
+	"notify": {word: "alerts"}, "notifications": {word: "alerts"}, "alerting": {word: "alerts"}, "receivers": {word: "channels"},
+	"webhook": {word: "http", inner: "url"}, "url": {word: "http", inner: "url"}, "header": {word: "headers"}, "verb": {word: "method"}, "uri": {word: "url"}, "endpoint": {word: "url"},
+	"repeat": {word: "remind"}, "repeatinterval": {word: "remind"}, "renamedfrom": {word: "formerly"}, "previousname": {word: "formerly"}, "oldname": {word: "formerly"},
 }
 
 // otherChoices are what other tools call a choice.

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"fmt"
-
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/calendar"
 )
@@ -22,7 +20,7 @@ func parse(name string, src []byte, readFile func(string) ([]byte, error)) (*Fil
 	if len(r.faults) > 0 {
 		faults := r.finish(r.faults)
 		if r.more > 0 {
-			faults = append(faults, Fault{File: name, Message: fmt.Sprintf("%d faults more", r.more), Hint: "mend the first ones and check again"})
+			faults = append(faults, NewFault(name, 0, 0, daybook.Invalid("%d faults more", r.more).WithHint("mend the first ones and check again")))
 		}
 		return nil, Errors(faults)
 	}
@@ -34,12 +32,12 @@ func parse(name string, src []byte, readFile func(string) ([]byte, error)) (*Fil
 func (r *reader) readFileMap(root *node, f *File) {
 	top := &topLevel{file: f}
 	if root.kind != isMap {
-		r.wrong(root, "the file", "a map", "it begins with version: 1")
+		_ = r.wrong(root, "the file", aMap).WithHint("it begins with version: 1")
 		return
 	}
 	readMap(r, root, "", topNames, laterTop, top)
 	for _, p := range root.pairs { // a slip or an empty value is told already
-		top.sawJobs = top.sawJobs || p.key.text == "jobs" || meant(p.key.text, topNames, laterTop) == "jobs"
+		top.sawJobs = top.sawJobs || p.key.text == "jobs" || meant(p.key.text, topNames, laterTop).word == "jobs"
 	}
 	r.checkTold(top)
 	defaults := newDraft("defaults")
@@ -54,10 +52,10 @@ func (r *reader) readFileMap(root *node, f *File) {
 	switch {
 	case top.jobs == nil:
 		if !top.sawJobs {
-			r.fault(root.pos, "write jobs: and below it, indented, the name of each job; daybook init writes an example", "the file has no jobs")
+			r.fault(root.pos, daybook.Invalid("the file has no jobs").WithHint("write jobs: and below it, indented, the name of each job; daybook init writes an example"))
 		}
 	case top.jobs.kind != isMap:
-		r.wrong(top.jobs, "jobs", "a map", "write jobs: and below it, indented, the name of each job")
+		_ = r.wrong(top.jobs, "jobs", aMap).WithHint("write jobs: and below it, indented, the name of each job")
 	default:
 		r.readJobs(top.jobs, defaults, f)
 	}
@@ -65,22 +63,22 @@ func (r *reader) readFileMap(root *node, f *File) {
 
 func (r *reader) readJobs(n *node, defaults *draft, f *File) {
 	if len(n.pairs) == 0 {
-		r.fault(n.pos, "name a job below it, indented", "jobs is empty")
+		r.fault(n.pos, daybook.Invalid("jobs is empty").WithHint("name a job below it, indented"))
 	}
 	first := map[string]pos{}
 	for _, p := range n.pairs {
 		name := p.key.text
 		if at, twice := first[name]; twice {
-			r.fault(p.key.pos, "give one of them another name: a name is part of every key", "job %s stands twice, first in line %d", daybook.Clip(name, 70), at.line)
+			r.fault(p.key.pos, daybook.Invalid("job %s stands twice, first in line %d", daybook.Clip(name, 70), at.line).WithHint("give one of them another name: a name is part of every key"))
 			continue
 		}
 		first[name] = p.key.pos
 		if err := daybook.CheckName(name); err != nil {
-			r.fault(p.key.pos, orElse(daybook.HintOf(err), "a job name is 1 to 64 lower-case letters, digits, '_' and '-'"), "%s", err)
+			r.failed(p.key.pos, "", err)
 			continue
 		}
 		if p.value.kind == isNull {
-			r.fault(p.key.pos, "write what it does below it, indented: schedule, run, owner", "job %s is empty", name)
+			r.fault(p.key.pos, daybook.Invalid("job %s is empty", name).WithHint("write what it does below it, indented: schedule, run, owner"))
 			continue
 		}
 		d := defaults.clone("job " + name)
@@ -104,8 +102,7 @@ func (r *reader) readDays(d *draft) *calendar.Days {
 	src, err := r.readFile((&File{Path: r.path}).Locate(name))
 	if err != nil {
 		d.bad["calendar"] = true
-		r.fault(at, "write cn, or the path of a CSV or ICS file; a relative path counts from the directory of this file",
-			"%s: calendar %s: %s", d.what, daybook.Clip(name, 80), plainPathError(err))
+		r.fault(at, daybook.Invalid("%s: calendar %s: %v", d.what, daybook.Clip(name, 80), plainPathError(err)).WithHint("write cn, or the path of a CSV or ICS file; a relative path counts from the directory of this file"))
 		return nil
 	}
 	days, err := calendar.ParseDays(name, src)
@@ -115,11 +112,4 @@ func (r *reader) readDays(d *draft) *calendar.Days {
 		return nil
 	}
 	return days
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }

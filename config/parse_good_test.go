@@ -33,8 +33,7 @@ func oneJob(t *testing.T, lines string) Job {
 	return mustParse(t, head+"  renew:\n    "+strings.ReplaceAll(lines, "\n", "\n    ")+"\n").Jobs[0]
 }
 
-func TestEveryName(t *testing.T) {
-	f := mustParse(t, `
+const everyName = `
 version: 1
 name: acme
 url: https://daybook.acme.example
@@ -76,7 +75,10 @@ jobs:
     retry: {backoff: {first: 1m, factor: 5, max: 20m, times: 4}, permanent_exit: [3], permanent_status: [451]}
     expect: {grace: 5m, max_silence: 26h, max_runtime: 20m}
     paused: true
-`)
+`
+
+func TestEveryName(t *testing.T) {
+	f := mustParse(t, everyName)
 	if f.Name != "acme" || f.URL != "https://daybook.acme.example" || f.Lang != "zh-CN" || f.Timezone != "Asia/Shanghai" {
 		t.Errorf("top: %+v", f)
 	}

@@ -9,54 +9,53 @@ import (
 )
 
 var retryNames = []name[draft]{
-	{"backoff", func(r *reader, d *draft, _, v *node) {
-		steps, ok := r.backoff(v, d.what+": retry: backoff")
-		if ok {
-			d.job.Retry.Backoff = steps
+	oneIn("retry", "backoff", "[1m, 5m, 25m]", "delays before the second, third, … try, at most 50; after the last one: a dead letter and an alert; [] is no retry",
+		value[[]time.Duration]{ladderShape, (*reader).backoff}, func(j *daybook.Job, v []time.Duration) { j.Retry.Backoff = v }),
+	oneIn("retry", "jitter", "10%", "share of a delay that is added to it at most", share, func(j *daybook.Job, v float64) {
+		j.Retry.Jitter = v
+		if v == 0 { // the zero value of a Job means the default
+			j.Retry.Jitter = -1
 		}
-		d.note("retry.backoff", v.pos, ok)
-	}},
-	{"jitter", func(r *reader, d *draft, _, v *node) {
-		share, ok := r.percent(v, d.what+": retry: jitter")
-		if ok {
-			d.job.Retry.Jitter = share
-			if share == 0 { // the zero value of a Job means the default
-				d.job.Retry.Jitter = -1
-			}
-		}
-		d.note("retry.jitter", v.pos, ok)
-	}},
-	{"permanent_exit", func(r *reader, d *draft, _, v *node) {
-		codes, ok := r.codes(v, d.what+": retry: permanent_exit", 1, 255)
-		if ok {
-			d.job.Retry.PermanentExit = codes
-		}
-		d.note("retry.permanent_exit", v.pos, ok)
-	}},
-	{"permanent_status", func(r *reader, d *draft, _, v *node) {
-		codes, ok := r.codes(v, d.what+": retry: permanent_status", 300, 599)
-		if ok {
-			d.job.Retry.PermanentStatus = codes
-		}
-		d.note("retry.permanent_status", v.pos, ok)
-	}},
+	}),
+	oneIn("retry", "permanent_exit", "none", "exit codes that are not tried again, beside 64 65 66 77 78", numbers(1, 255), func(j *daybook.Job, v []int) { j.Retry.PermanentExit = v }),
+	oneIn("retry", "permanent_status", "none", "HTTP statuses that are not tried again, beside 400 to 499 without 408 409 425 429",
+		numbers(300, 599), func(j *daybook.Job, v []int) { j.Retry.PermanentStatus = v }),
 }
 
 var expectNames = []name[draft]{
-	expectation("grace", atLeast(time.Second), func(e *daybook.Expect, v time.Duration) { e.Grace = v }),
-	expectation("max_silence", atLeast(time.Second), func(e *daybook.Expect, v time.Duration) { e.MaxSilence = v }),
-	expectation("max_runtime", orNone, func(e *daybook.Expect, v time.Duration) { e.MaxRuntime = v }),
+	oneIn("expect", "grace", "30m", "how late a window may be done before it alerts", duration(time.Second), func(j *daybook.Job, v time.Duration) { j.Expect.Grace = v }),
+	oneIn("expect", "max_silence", "P0: one distance between windows and 2h; P1: two distances", "how long no window may be good before it alerts",
+		duration(time.Second), func(j *daybook.Job, v time.Duration) { j.Expect.MaxSilence = v }),
+	oneIn("expect", "max_runtime", "timeout", "how long an attempt may take before it alerts", durationOr(time.Second, "none", -1), func(j *daybook.Job, v time.Duration) { j.Expect.MaxRuntime = v }),
 }
 
-func expectation(word string, read func(*reader, *node, string) (time.Duration, bool), set func(*daybook.Expect, time.Duration)) name[draft] {
-	return name[draft]{word, func(r *reader, d *draft, _, v *node) {
-		value, ok := read(r, v, d.what+": expect: "+word)
+// oneIn makes a name of a map in a job.
+func oneIn[V any](in, word, unless, meaning string, v value[V], set func(*daybook.Job, V)) name[draft] {
+	return name[draft]{about{word, v.is, unless, meaning}, func(r *reader, d *draft, _, n *node) {
+		got, ok := v.read(r, n, d.what+": "+in+": "+word)
 		if ok {
-			set(&d.job.Expect, value)
+			set(&d.job, got)
 		}
-		d.note("expect."+word, v.pos, ok)
+		d.note(in+"."+word, n.pos, ok)
 	}}
 }
+
+func readRetry(r *reader, d *draft, _, v *node) {
+	d.at["retry"] = v.pos
+	what := d.what + ": retry"
+	switch v.kind {
+	case isMap:
+		readMap(r, v, what, retryNames, nil, d)
+	case isList:
+		_ = r.wrong(v, what, aMap).WithHint("write retry: {backoff: [1m, 5m, 25m]}, with your delays")
+	default:
+		_ = r.wrong(v, what, aMap).WithHint("write retry: {backoff: [1m, 5m, 25m]}: one delay before each further try")
+	}
+}
+
+// ladderShape is a list of delays, or a growing ladder.
+var ladderShape = shape{words: "list of durations, or map", names: named(growingNames).names,
+	rule: object{{"type", "array"}, {"items", durationShape(0, "").rule}, {"maxItems", daybook.MaxLadderSteps}}}
 
 // backoff reads a ladder: a list of delays, or {first, factor, max, times}. An empty list is a ladder without steps.
 func (r *reader) backoff(n *node, what string) ([]time.Duration, bool) {
@@ -65,11 +64,11 @@ func (r *reader) backoff(n *node, what string) ([]time.Duration, bool) {
 		return r.growth(n, what)
 	case isList:
 	default:
-		r.wrong(n, what, "a list of delays", "write [1m, 5m, 25m], or {first: 1m, factor: 5, max: 1h, times: 3}")
+		_ = r.wrong(n, what, aLadder).WithHint("write [1m, 5m, 25m], or {first: 1m, factor: 5, max: 1h, times: 3}")
 		return nil, false
 	}
 	if len(n.items) > daybook.MaxLadderSteps {
-		r.fault(n.pos, "retries are never unlimited: end in a dead letter that a person sees", "%s has %d steps: at most %d are allowed", what, len(n.items), daybook.MaxLadderSteps)
+		r.fault(n.pos, daybook.Invalid("%s has %d steps: at most %d are allowed", what, len(n.items), daybook.MaxLadderSteps).WithHint("retries are never unlimited: end in a dead letter that a person sees"))
 		return nil, false
 	}
 	steps, ok := make([]time.Duration, 0, len(n.items)), true
@@ -90,27 +89,27 @@ type growing struct {
 }
 
 var growingNames = []name[growing]{
-	{"first", func(r *reader, g *growing, _, v *node) {
-		d, ok := r.duration(v, g.what+": first", time.Millisecond)
-		g.first, g.bad = d, g.bad || !ok
-	}},
-	{"factor", func(r *reader, g *growing, _, v *node) {
-		f, err := strconv.ParseFloat(v.text, 64)
-		if v.kind != isNumber || !plainDecimal.MatchString(v.text) || err != nil || f < 1 || f > 100 {
-			r.fault(v.pos, "write a number from 1 to 100, such as 2", "%s: factor must be a number, not %s", g.what, v.shown())
-			g.bad = true
-			return
-		}
-		g.factor = f
-	}},
-	{"max", func(r *reader, g *growing, _, v *node) {
-		d, ok := r.duration(v, g.what+": max", time.Millisecond)
-		g.max, g.bad = d, g.bad || !ok
-	}},
-	{"times", func(r *reader, g *growing, _, v *node) {
-		n, ok := r.integer(v, g.what+": times", 0, daybook.MaxLadderSteps)
-		g.times, g.bad = n, g.bad || !ok
-	}},
+	growingPart("first", required, "the first delay", duration(time.Millisecond), func(g *growing, v time.Duration) { g.first = v }),
+	{about{"factor", shape{words: "number", rule: object{{"type", "number"}, {"minimum", 1}, {"maximum", 100}}}, "2", "by what each delay is longer than the one before"},
+		func(r *reader, g *growing, _, v *node) {
+			f, err := strconv.ParseFloat(v.text, 64)
+			if v.kind != isNumber || !plainDecimal.MatchString(v.text) || err != nil || f < 1 || f > 100 {
+				r.fault(v.pos, daybook.Invalid("%s: factor must be %s, not %s", g.what, aFactor, v.shown()).WithHint("write a number from 1 to 100, such as 2"))
+				g.bad = true
+				return
+			}
+			g.factor = f
+		}},
+	growingPart("max", "366d", "the longest delay", duration(time.Millisecond), func(g *growing, v time.Duration) { g.max = v }),
+	growingPart("times", required, "how many delays", number(0, daybook.MaxLadderSteps), func(g *growing, v int) { g.times = v }),
+}
+
+func growingPart[V any](word, unless, meaning string, v value[V], set func(*growing, V)) name[growing] {
+	return name[growing]{about{word, v.is, unless, meaning}, func(r *reader, g *growing, _, n *node) {
+		got, ok := v.read(r, n, g.what+": "+word)
+		g.bad = g.bad || !ok
+		set(g, got)
+	}}
 }
 
 // growth works a growing ladder out: each delay is the one before times the factor, at most max.
@@ -122,10 +121,10 @@ func (r *reader) growth(n *node, what string) ([]time.Duration, bool) {
 	case g.bad || r.count() > before:
 		return nil, false
 	case g.first == 0 || g.times < 0:
-		r.fault(n.pos, "write {first: 1m, factor: 5, max: 1h, times: 3}; factor is 2 if left out", "%s needs first and times", what)
+		r.fault(n.pos, daybook.Invalid("%s needs first and times", what).WithHint("write {first: 1m, factor: 5, max: 1h, times: 3}; factor is 2 if left out"))
 		return nil, false
 	case g.first > g.max:
-		r.fault(n.pos, "make first the smaller one", "%s: first %s is longer than max %s", what, Duration(g.first), Duration(g.max))
+		r.fault(n.pos, daybook.Invalid("%s: first %s is longer than max %s", what, Duration(g.first), Duration(g.max)).WithHint("make first the smaller one"))
 		return nil, false
 	}
 	steps := make([]time.Duration, 0, g.times)
@@ -145,24 +144,10 @@ func (r *reader) percent(n *node, what string) (float64, bool) {
 			return v / 100, true
 		}
 	}
-	hint := "write a share from 0% to 100%, such as 10%"
-	if v, err := strconv.ParseFloat(n.text, 64); n.kind == isNumber && err == nil && v > 0 && v <= 1 {
-		hint = "write " + strconv.FormatFloat(v*100, 'f', -1, 64) + "%"
+	err := daybook.Invalid("%s must be a share in percent, not %s", what, n.shown()).WithHint("write a share from 0%% to 100%%, such as 10%%")
+	if v, bad := strconv.ParseFloat(n.text, 64); n.kind == isNumber && bad == nil && v > 0 && v <= 1 {
+		_ = err.WithHint("write %s%%", strconv.FormatFloat(v*100, 'f', -1, 64))
 	}
-	r.fault(n.pos, hint, "%s must be a share in percent, not %s", what, n.shown())
+	r.fault(n.pos, err)
 	return 0, false
-}
-
-// codes reads a list of numbers.
-func (r *reader) codes(n *node, what string, low, high int) ([]int, bool) {
-	if n.kind != isList {
-		r.wrong(n, what, "a list of numbers", "write it in brackets: [3, 4]")
-		return nil, false
-	}
-	out, ok := make([]int, 0, len(n.items)), true
-	for _, item := range n.items {
-		v, good := r.integer(item, what, low, high)
-		out, ok = append(out, v), ok && good
-	}
-	return out, ok
 }

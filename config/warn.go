@@ -21,20 +21,19 @@ var braced = regexp.MustCompile(`(^|[^$])\{([a-z_]+)\}`)
 // warnJob tells what a job may do and its owner may not expect.
 func (r *reader) warnJob(d *draft, j *Job) {
 	if j.Priority == daybook.P0 && j.Effects == daybook.Once && !j.Steps && !j.Asks() && j.Remembers == 0 {
-		r.warn(d.place("effects"), "add probe or probe_url, which asks the far side whether it happened, or remembers, how long it knows a repeated key",
-			"%s is P0 with effects: once and has neither probe, probe_url nor remembers: every unreported end will wait for a person", d.what)
+		r.warn(d.place("effects"), daybook.Invalid("%s is P0 with effects: once and has neither probe, probe_url nor remembers: every unreported end will wait for a person", d.what).WithHint("add probe or probe_url, which asks the far side whether it happened, or remembers, how long it knows a repeated key"))
 	}
 	if j.Effects != daybook.Once {
 		for _, word := range []string{"probe", "probe_url", "remembers", "settles"} {
 			if at, ok := d.own(word); ok {
-				r.warn(at, "set effects: once, or remove "+word, "%s: %s is not used with effects: repeatable", d.what, word)
+				r.warn(at, daybook.Invalid("%s: %s is not used with effects: repeatable", d.what, word).WithHint("set effects: once, or remove %s", word))
 			}
 		}
 	}
 	if j.HTTP != nil && j.Probe.IsZero() {
 		for _, word := range []string{"env", "dir", "user", "stdin"} {
 			if at, ok := d.own(word); ok {
-				r.warn(at, "remove "+word+": it is for commands", "%s: %s is not used with http", d.what, word)
+				r.warn(at, daybook.Invalid("%s: %s is not used with http", d.what, word).WithHint("remove %s: it is for commands", word))
 			}
 		}
 	}
@@ -44,28 +43,27 @@ func (r *reader) warnJob(d *draft, j *Job) {
 			ladder += step
 		}
 		if left := j.Remembers - daybook.RemembersMargin; ladder > left {
-			r.warn(d.place("retry.backoff"), "shorten the ladder: tries that come later wait for a person",
-				"%s: the ladder lasts %s, and the far side is sure to remember for %s only", d.what, Duration(ladder), Duration(left))
+			r.warn(d.place("retry.backoff"), daybook.Invalid("%s: the ladder lasts %s, and the far side is sure to remember for %s only", d.what, Duration(ladder), Duration(left)).WithHint("shorten the ladder: tries that come later wait for a person"))
 		}
 	}
 	for _, remark := range j.Schedule.Remarks() {
-		r.warn(d.place("schedule"), "", "%s: %s", d.what, remark)
+		r.warn(d.place("schedule"), daybook.Invalid("%s: %s", d.what, remark))
 	}
 	text := j.Job.Schedule
 	if j.Calendar != "" && j.BusinessDays == "" && !strings.Contains(text, "business") {
-		r.warn(d.place("calendar"), "add business_days: skip, next or previous", "%s: the calendar moves nothing without business_days", d.what)
+		r.warn(d.place("calendar"), daybook.Invalid("%s: the calendar moves nothing without business_days", d.what).WithHint("add business_days: skip, next or previous"))
 	}
 	if text == "" {
 		for _, word := range []string{"clock_gap", "clock_repeat", "business_days", "missed", "missed_after", "catchup_window"} {
 			if at, ok := d.own(word); ok {
-				r.warn(at, "add a schedule, or remove "+word, "%s: %s is not used without a schedule", d.what, word)
+				r.warn(at, daybook.Invalid("%s: %s is not used without a schedule", d.what, word).WithHint("add a schedule, or remove %s", word))
 			}
 		}
 	}
 	for field, command := range map[string]daybook.Command{"shell": j.Command, "probe": j.Probe} {
 		for _, m := range braced.FindAllStringSubmatch(command.Shell, -1) {
 			if variable, ok := shellNames[m[2]]; ok {
-				r.warn(d.place(field), "write $"+variable, "%s: {%s} is not filled in for a shell, which reads its environment", d.what, m[2])
+				r.warn(d.place(field), daybook.Invalid("%s: {%s} is not filled in for a shell, which reads its environment", d.what, m[2]).WithHint("write $%s", variable))
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/daybook-run/daybook"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
@@ -21,7 +22,7 @@ const (
 )
 
 // quoteHint is the remedy of most syntax errors.
-const quoteHint = `put a text in quotes if it begins with * & ! % @ [ { > | or holds ": " or " #", such as "* * * * *"`
+const quoteHint = `put a text in quotes if it begins with * & ! %% @ [ { > | or holds ": " or " #", such as "* * * * *"`
 
 // readTree turns the source into a tree. On a fault that leaves nothing to read it returns nil.
 func (r *reader) readTree(src []byte) *node {
@@ -47,13 +48,13 @@ func (r *reader) readTree(src []byte) *node {
 		}
 		n := r.tree(doc.Body, 0)
 		if root != nil {
-			r.fault(n.pos, "keep one document: remove the --- before it, or what follows", "a second YAML document begins here")
+			r.fault(n.pos, daybook.Invalid("a second YAML document begins here").WithHint("keep one document: remove the --- before it, or what follows"))
 			break
 		}
 		root = n
 	}
 	if root == nil && r.count() == 0 {
-		r.fault(pos{1, 1}, "daybook init writes a file to start from", "the file is empty")
+		r.fault(pos{1, 1}, daybook.Invalid("the file is empty").WithHint("daybook init writes a file to start from"))
 	}
 	return root
 }
@@ -61,7 +62,7 @@ func (r *reader) readTree(src []byte) *node {
 // cleanSource takes the byte order mark and carriage returns away and refuses what cannot be text.
 func (r *reader) cleanSource(src []byte) ([]byte, bool) {
 	if len(src) > MaxFileBytes {
-		r.fault(pos{}, "a file of jobs is small: move data out of it", "the file has more than %d MB", MaxFileBytes>>20)
+		r.fault(pos{}, daybook.Invalid("the file has more than %d MB", MaxFileBytes>>20).WithHint("a file of jobs is small: move data out of it"))
 		return nil, false
 	}
 	src = bytes.TrimPrefix(src, []byte("\ufeff"))
@@ -72,20 +73,20 @@ func (r *reader) cleanSource(src []byte) ([]byte, bool) {
 		c, size := utf8.DecodeRune(src[i:])
 		switch {
 		case c == utf8.RuneError && size == 1:
-			hint := "save the file as UTF-8"
+			err := daybook.Invalid("byte 0x%02x is not UTF-8", src[i]).WithHint("save the file as UTF-8")
 			if i < 2 && (bytes.HasPrefix(src, []byte("\xff\xfe")) || bytes.HasPrefix(src, []byte("\xfe\xff"))) {
-				hint = "the file is UTF-16: save it as UTF-8"
+				_ = err.WithHint("the file is UTF-16: save it as UTF-8")
 			}
-			r.fault(pos{line, column}, hint, "byte 0x%02x is not UTF-8", src[i])
+			r.fault(pos{line, column}, err)
 			return nil, false
 		case c == 0:
-			r.fault(pos{line, column}, "remove it; the file may be damaged or not be text", "a NUL byte")
+			r.fault(pos{line, column}, daybook.Invalid("a NUL byte").WithHint("remove it; the file may be damaged or not be text"))
 			return nil, false
 		case c == '\r':
-			r.fault(pos{line, column}, "end lines with LF or CRLF", "a carriage return without a line feed")
+			r.fault(pos{line, column}, daybook.Invalid("a carriage return without a line feed").WithHint("end lines with LF or CRLF"))
 			return nil, false
 		case c < ' ' && c != '\n' && c != '\t', c == 0x7f, c >= 0x80 && c < 0xa0, c == 0xfeff, c == 0x2028, c == 0x2029:
-			r.fault(pos{line, column}, "remove it", "control character U+%04X", c)
+			r.fault(pos{line, column}, daybook.Invalid("control character U+%04X", c).WithHint("remove it"))
 			return nil, false
 		}
 		if c == '\n' {
@@ -102,13 +103,13 @@ func (r *reader) cleanSource(src []byte) ([]byte, bool) {
 func (r *reader) tokens(text string) (toks token.Tokens, ok bool) {
 	defer func() {
 		if p := recover(); p != nil { // a fault of the scanner on odd input must not end the daemon that reloads
-			r.fault(pos{1, 1}, quoteHint, "the file is not YAML that can be read: %v", p)
+			r.fault(pos{1, 1}, daybook.Invalid("the file is not YAML that can be read: %v", p).WithHint(quoteHint))
 			ok = false
 		}
 	}()
 	toks = lexer.Tokenize(text)
 	if len(toks) > maxTokens {
-		r.fault(pos{}, "split it into several ledgers", "the file has more than %d words and signs", maxTokens)
+		r.fault(pos{}, daybook.Invalid("the file has more than %d words and signs", maxTokens).WithHint("split it into several ledgers"))
 		return nil, false
 	}
 	before := r.count()
@@ -130,26 +131,26 @@ func (r *reader) tokens(text string) (toks token.Tokens, ok bool) {
 				continue
 			}
 			last = at.line
-			r.fault(at, "put a text that begins with "+t.Value+" in quotes; for what all jobs share use defaults", "anchors and aliases (& and *) are not used in this file")
+			r.fault(at, daybook.Invalid("anchors and aliases (& and *) are not used in this file").WithHint("put a text that begins with %s in quotes; for what all jobs share use defaults", t.Value))
 		case token.MergeKeyType:
 			last = at.line
-			r.fault(at, "use defaults for what all jobs share", "merge keys (<<) are not used in this file")
+			r.fault(at, daybook.Invalid("merge keys (<<) are not used in this file").WithHint("use defaults for what all jobs share"))
 		case token.TagType:
-			r.fault(at, `remove it; a text that begins with ! is put in quotes`, "tags (!) are not used in this file")
+			r.fault(at, daybook.Invalid("tags (!) are not used in this file").WithHint(`remove it; a text that begins with ! is put in quotes`))
 		case token.DirectiveType:
-			r.fault(at, "remove the line; a text that begins with % is put in quotes", "directives (%%) are not used in this file")
+			r.fault(at, daybook.Invalid("directives (%%) are not used in this file").WithHint("remove the line; a text that begins with %% is put in quotes"))
 		case token.MappingKeyType:
-			r.fault(at, "write name: value; a text that begins with ? is put in quotes", "keys written with ? are not used in this file")
+			r.fault(at, daybook.Invalid("keys written with ? are not used in this file").WithHint("write name: value; a text that begins with ? is put in quotes"))
 		}
 		if t.Type == token.MappingValueType && depth == 0 {
 			if at.line == colon { // the parser would find it as well, in time that grows with the square
-				r.fault(at, `put the text in quotes if it holds ": "`, "a second ':' in one value")
+				r.fault(at, daybook.Invalid("a second ':' in one value").WithHint(`put the text in quotes if it holds ": "`))
 				return nil, false
 			}
 			colon = at.line
 		}
 		if depth > maxDepth || dashes > maxDepth || t.Type == token.MappingValueType && t.Position.IndentNum > 10*maxDepth {
-			r.fault(at, "nothing in this file needs it", "more than %d levels of nesting", maxDepth)
+			r.fault(at, daybook.Invalid("more than %d levels of nesting", maxDepth).WithHint("nothing in this file needs it"))
 			return nil, false
 		}
 	}
@@ -166,20 +167,25 @@ func parseTokens(toks token.Tokens) (f *ast.File, err error) {
 }
 
 // syntaxWords puts what the parser says into words with a remedy. The first match counts.
-var syntaxWords = []struct{ part, message, hint string }{
-	{"found character '\t'", "a tab indents this line", "indent with spaces: YAML forbids tabs there"},
-	{"tab character", "a tab indents this line", "indent with spaces: YAML forbids tabs there"},
-	{"mapping value is not allowed", "a second ':' in one value", `put the text in quotes if it holds ": "`},
-	{"non-map value is specified", "a line without a ':'", "write name: value"},
-	{"',' or ']' must be specified", "a list that is not closed", `close it with ]; texts with { } [ ] or , in them are put in quotes, such as "{date}"`},
-	{"sequence end token ']' not found", "a list that is not closed", "close it with ]"},
-	{"',' or '}' must be specified", "a map that is not closed", `close it with }; texts with { } [ ] or , in them are put in quotes, such as "{date}"`},
-	{"mapping end token '}' not found", "a map that is not closed", "close it with }"},
-	{"could not find end character of", "a text in quotes that is not closed", "close it with the same quote"},
-	{"unknown escape character", "an unknown escape in a text in double quotes", `write \\ for a backslash, or use single quotes`},
-	{"is a reserved character", "a text begins with a reserved character", "put it in quotes"},
-	{"value is not allowed in this context", "a value or an indentation that does not fit", "names of one map stand below each other, in the same column"},
+var syntaxWords = []struct {
+	part string
+	err  *daybook.Error
+}{
+	{"found character '\t'", errTab},
+	{"tab character", errTab},
+	{"mapping value is not allowed", daybook.Invalid("a second ':' in one value").WithHint(`put the text in quotes if it holds ": "`)},
+	{"non-map value is specified", daybook.Invalid("a line without a ':'").WithHint("write name: value")},
+	{"',' or ']' must be specified", daybook.Invalid("a list that is not closed").WithHint(`close it with ]; texts with { } [ ] or , in them are put in quotes, such as "{date}"`)},
+	{"sequence end token ']' not found", daybook.Invalid("a list that is not closed").WithHint("close it with ]")},
+	{"',' or '}' must be specified", daybook.Invalid("a map that is not closed").WithHint(`close it with }; texts with { } [ ] or , in them are put in quotes, such as "{date}"`)},
+	{"mapping end token '}' not found", daybook.Invalid("a map that is not closed").WithHint("close it with }")},
+	{"could not find end character of", daybook.Invalid("a text in quotes that is not closed").WithHint("close it with the same quote")},
+	{"unknown escape character", daybook.Invalid("an unknown escape in a text in double quotes").WithHint(`write \\ for a backslash, or use single quotes`)},
+	{"is a reserved character", daybook.Invalid("a text begins with a reserved character").WithHint("put it in quotes")},
+	{"value is not allowed in this context", daybook.Invalid("a value or an indentation that does not fit").WithHint("names of one map stand below each other, in the same column")},
 }
+
+var errTab = daybook.Invalid("a tab indents this line").WithHint("indent with spaces: YAML forbids tabs there")
 
 // syntax records an error of the parser.
 func (r *reader) syntax(err error) {
@@ -197,12 +203,12 @@ func (r *reader) syntax(err error) {
 	}
 	for _, w := range syntaxWords {
 		if strings.Contains(message, w.part) {
-			r.fault(at, w.hint, "%s", w.message)
+			r.fault(at, w.err)
 			return
 		}
 	}
 	message, _, _ = strings.Cut(message, "\n")
-	r.fault(at, quoteHint, "not valid YAML: %s", message)
+	r.fault(at, daybook.Invalid("not valid YAML: %s", message).WithHint(quoteHint))
 }
 
 func positionOf(t *token.Token) pos {
@@ -258,7 +264,7 @@ func (r *reader) tree(n ast.Node, depth int) *node {
 		out.kind = isNull
 	default:
 		out.kind = isNull
-		r.fault(out.pos, quoteHint, "not valid here")
+		r.fault(out.pos, daybook.Invalid("not valid here").WithHint(quoteHint))
 	}
 	return out
 }
@@ -271,7 +277,7 @@ func (r *reader) entry(out *node, v *ast.MappingValueNode, depth int) {
 	switch v.Key.(type) {
 	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode:
 	default:
-		r.fault(key.pos, "a name is a plain text", "a list or a map stands where a name is needed")
+		r.fault(key.pos, daybook.Invalid("a list or a map stands where a name is needed").WithHint("a name is a plain text"))
 		return
 	}
 	value := r.tree(v.Value, depth+1)

@@ -14,13 +14,18 @@ import (
 )
 
 func newCheck(a *app) *cobra.Command {
-	return &cobra.Command{
+	var schema bool
+	cmd := &cobra.Command{
 		Use:     "check [FILE]",
 		Short:   textCheck,
 		Long:    textCheckLong,
 		Example: textCheckExample,
 		Args:    atMost(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if schema {
+				_, err := a.Stdout.Write(config.Schema())
+				return err
+			}
 			path := a.configPath()
 			if len(args) == 1 {
 				if a.flags.config != "" && a.flags.config != args[0] {
@@ -31,6 +36,8 @@ func newCheck(a *app) *cobra.Command {
 			return a.check(path, a.Now())
 		},
 	}
+	cmd.Flags().BoolVar(&schema, "schema", false, textFlagSchema)
+	return cmd
 }
 
 // checkJSON is the answer of check --json.
@@ -122,9 +129,9 @@ func warnings(f *config.File, now time.Time) []config.Fault {
 			continue
 		}
 		if _, last := j.Days.Horizon(); last < now.Add(horizonNotice).UTC().Format(time.DateOnly) {
-			all = append(all, config.Fault{File: f.Path, Line: j.Line, Column: j.Column,
-				Message: fmt.Sprintf("job %s: calendar %s: data ends %s; after it only weekends are days off", j.Name, j.Days.Name(), last),
-				Hint:    "add the days off of the years to come, or use a newer Daybook"})
+			all = append(all, config.NewFault(f.Path, j.Line, j.Column,
+				daybook.Invalid("job %s: calendar %s: data ends %s; after it only weekends are days off", j.Name, j.Days.Name(), last).
+					WithHint("add the days off of the years to come, or use a newer Daybook")))
 		}
 	}
 	return all

@@ -31,7 +31,8 @@ overwritten. The time zone of this machine is written down as a proposal.`
 	textCheck     = "Check the file; show the next fires and their keys"
 	textCheckLong = `Reads the file and tells all its faults at once, each with its place and its remedy (exit 2), or shows, for
 each job, the next three fires and the keys they answer for. Nothing is started, no secret is looked up.`
-	textCheckExample = "  daybook check\n  daybook check other.yaml --json"
+	textCheckExample = "  daybook check\n  daybook check other.yaml --json\n  daybook check --schema > daybook.schema.json"
+	textFlagSchema   = "print the JSON Schema of the file, for editors"
 
 	textSchedule  = "Try schedules out"
 	textFires     = "List the fires of a schedule and the windows they answer for"

@@ -58,6 +58,9 @@ var (
 	binaryOnly    = slices.Concat(sqliteDrivers, []string{"modernc.org", "github.com/spf13"})
 )
 
+// Tools of tests never reach a program that links the library.
+var testTools = []string{"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "github.com/santhosh-tekuri/jsonschema", "pgregory.net/rapid"}
+
 // folder returns the line of the house that holds for a directory.
 func folder(dir string) (name string, known bool) {
 	if dir == "." {
@@ -123,6 +126,9 @@ func imports(s *source) (faults []string) {
 		}
 		if own == "." && strings.Contains(strings.Split(p, "/")[0], ".") {
 			fault("%s: the root package imports %s; it has the standard library only", s.at(spec), p)
+		}
+		if in(p, testTools) && own != "." && !in(s.dir(), ourTests) {
+			fault("%s: %s is a tool of tests", s.at(spec), p)
 		}
 		if in(p, sqliteDrivers) && !in(s.dir(), []string{"cmd/daybook"}) && !in(s.dir(), ourTests) {
 			fault("%s: %s is imported by cmd/daybook only; take the caller's *sql.DB", s.at(spec), p)
@@ -195,6 +201,8 @@ func TestImportsSeesViolations(t *testing.T) {
 		{"key.go", module + "/calendar", ". may not import calendar"},
 		{"key.go", "github.com/google/go-cmp/cmp", "standard library only"},
 		{"key_test.go", "github.com/google/go-cmp/cmp", ""},
+		{"config/a.go", "github.com/santhosh-tekuri/jsonschema/v6", "a tool of tests"},
+		{"config/a_test.go", "github.com/santhosh-tekuri/jsonschema/v6", ""},
 		{"calendar/a.go", module, ""},
 		{"calendar/a.go", module + "/store", "calendar may not import store"},
 		{"calendar/a.go", module + "/internal/lang", ""},
