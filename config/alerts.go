@@ -40,7 +40,7 @@ func (f *File) Settings(c *Channel, v Vault) (alert.Settings, []string, error) {
 	if len(s.Run) > 0 && strings.Contains(s.Run[0], "/") && !filepath.IsAbs(s.Run[0]) {
 		at, err := filepath.Abs(f.Locate(s.Run[0]))
 		if err != nil {
-			return s, nil, &daybook.Error{Code: daybook.CodeInvalid, Message: "channel " + c.Name + ": find " + s.Run[0], Err: err}
+			return s, nil, daybook.Invalid("channel %s: find %s", c.Name, s.Run[0]).Because(err)
 		}
 		s.Run[0] = at
 	}
@@ -48,7 +48,7 @@ func (f *File) Settings(c *Channel, v Vault) (alert.Settings, []string, error) {
 	resolve := func(what string, ref Secret) (string, error) {
 		value, err := ref.Resolve(v)
 		if err != nil {
-			return "", &daybook.Error{Code: daybook.CodeOf(err), Message: what + " of channel " + c.Name, Err: err, Hint: daybook.HintOf(err)}
+			return "", daybook.New(daybook.CodeOf(err), "%s of channel %s", what, c.Name).Because(err)
 		}
 		if ref.IsReference() {
 			secrets = append(secrets, value)
@@ -76,7 +76,7 @@ func (f *File) Settings(c *Channel, v Vault) (alert.Settings, []string, error) {
 // channelDraft is a channel while it is read.
 type channelDraft struct {
 	Channel
-	what string
+	what daybook.Text
 }
 
 // typeShape are the types of channels that there are.
@@ -97,7 +97,7 @@ var channelNames = []name[channelDraft]{
 	{about{"env", envShape, "none", `variables of the command; a secret is "${NAME}" or "file:/path" as the whole value`}, func(r *reader, c *channelDraft, _, v *node) { c.Env = r.environment(v, c.what) }},
 	channelPart("path", "required by file", "file that alerts are added to", aWord, func(c *Channel, v string) { c.Path = v }),
 	{about{"timeout", durationShape(time.Second, ""), "20s", "how long one telling may take"}, func(r *reader, c *channelDraft, _, v *node) {
-		c.Timeout, _ = r.duration(v, c.what+": timeout", time.Second)
+		c.Timeout, _ = r.duration(v, in(c.what, "timeout"), time.Second)
 		if c.Timeout > alert.MaxTimeout {
 			r.fault(v.pos, daybook.Invalid("%s: timeout: %s is too long", c.what, Duration(c.Timeout)).WithHint("write at most %s", Duration(alert.MaxTimeout)))
 		}
@@ -106,7 +106,7 @@ var channelNames = []name[channelDraft]{
 
 func channelPart[V any](word, unless, meaning string, v value[V], set func(*Channel, V)) name[channelDraft] {
 	return name[channelDraft]{about{word, v.is, unless, meaning}, func(r *reader, c *channelDraft, _, n *node) {
-		got, _ := v.read(r, n, c.what+": "+word)
+		got, _ := v.read(r, n, in(c.what, word))
 		set(&c.Channel, got)
 	}}
 }
@@ -115,14 +115,14 @@ func (r *reader) readChannels(n *node, t *topLevel) {
 	before := r.count()
 	defer func() { t.badChannels = r.count() > before }()
 	if n.kind != isMap {
-		_ = r.wrong(n, "channels", aMap).WithHint("write the name of a channel and below it, indented, its type")
+		_ = r.wrong(n, here("channels"), aMap).WithHint("write the name of a channel and below it, indented, its type")
 		return
 	}
 	first := map[string]pos{}
 	for _, p := range n.pairs {
 		word := p.key.text
 		if at, twice := first[word]; twice {
-			r.fault(p.key.pos, daybook.Invalid("%s stands twice", in("channels", quoted(word))).WithHint("keep one; the first is in line %d", at.line))
+			r.fault(p.key.pos, daybook.Invalid("%s stands twice", in(here("channels"), quoted(word))).WithHint("keep one; the first is in line %d", at.line))
 			continue
 		}
 		first[word] = p.key.pos
@@ -138,7 +138,7 @@ func (r *reader) readChannels(n *node, t *topLevel) {
 
 func (r *reader) readChannel(key, value *node) (Channel, bool) {
 	before := r.count()
-	what := "channel " + key.text
+	what := daybook.Say("channel %s", key.text)
 	if value.kind != isMap {
 		at := value
 		if value.kind == isNull {
@@ -171,7 +171,7 @@ func (r *reader) readChannel(key, value *node) (Channel, bool) {
 }
 
 // channelType reads which type a channel is of: it decides what else may stand there.
-func (r *reader) channelType(n *node, what string) (alert.Type, bool) {
+func (r *reader) channelType(n *node, what daybook.Text) (alert.Type, bool) {
 	var known []string
 	for _, t := range alert.Types {
 		known = append(known, t.Name)
@@ -188,7 +188,7 @@ func (r *reader) channelType(n *node, what string) (alert.Type, bool) {
 			r.fault(p.key.pos, daybook.Invalid("%s: type has no value", what).WithHint("one of: %s", joined(known)))
 			return alert.Type{}, false
 		}
-		word, ok := chosen(r, p.value, what+": type", known)
+		word, ok := chosen(r, p.value, in(what, "type"), known)
 		if !ok {
 			return alert.Type{}, false
 		}
@@ -199,7 +199,7 @@ func (r *reader) channelType(n *node, what string) (alert.Type, bool) {
 }
 
 // channelURL reads where a channel posts to: an address without a password, or a reference.
-func (r *reader) channelURL(n *node, what string) (Secret, bool) {
+func (r *reader) channelURL(n *node, what daybook.Text) (Secret, bool) {
 	s, ok := r.word(n, what)
 	if !ok || !r.wholeReference(n, what) || isReference(s) {
 		return Secret{s}, ok
@@ -215,7 +215,7 @@ func (r *reader) channelURL(n *node, what string) (Secret, bool) {
 }
 
 // channelRun reads the command of a channel. It has no placeholders.
-func (r *reader) channelRun(n *node, what string) ([]string, bool) {
+func (r *reader) channelRun(n *node, what daybook.Text) ([]string, bool) {
 	if n.kind == isText {
 		_ = r.wrong(n, what, aList).WithHint("write a list, one item an argument, such as %s", asList(n.text))
 		return nil, false
@@ -230,12 +230,14 @@ func (r *reader) channelRun(n *node, what string) ([]string, bool) {
 var alertNames = []name[topLevel]{
 	alertRoute(daybook.P0, "who is told of P0 jobs"), alertRoute(daybook.P1, "who is told of P1 jobs"),
 	{about{"fallback", namesShape, "none", "channels that are told what another one could not tell"},
-		func(r *reader, t *topLevel, _, v *node) { t.file.Alerts.Fallback = r.told(v, "alerts: fallback", t) }},
+		func(r *reader, t *topLevel, _, v *node) {
+			t.file.Alerts.Fallback = r.told(v, here("alerts", "fallback"), t)
+		}},
 }
 
 func alertRoute(p daybook.Priority, meaning string) name[topLevel] {
 	return name[topLevel]{about{string(p), named(routeNames), "nobody", meaning}, func(r *reader, t *topLevel, _, v *node) {
-		route := &routeDraft{t: t, what: "alerts: " + string(p)}
+		route := &routeDraft{t: t, what: here("alerts", string(p))}
 		readMap(r, v, route.what, routeNames, nil, route)
 		if v.kind == isMap && !slices.ContainsFunc(v.pairs, func(p pair) bool { return p.key.text == "to" }) {
 			r.fault(v.pos, daybook.Invalid("%s does not say to whom", route.what).WithHint("add to: [channel]"))
@@ -251,18 +253,18 @@ func alertRoute(p daybook.Priority, meaning string) name[topLevel] {
 type routeDraft struct {
 	alert.Route
 	t    *topLevel
-	what string
+	what daybook.Text
 }
 
 var routeNames = []name[routeDraft]{
-	{about{"to", namesShape, required, "the channels that are told"}, func(r *reader, d *routeDraft, _, v *node) { d.To = r.told(v, d.what+": to", d.t) }},
+	{about{"to", namesShape, required, "the channels that are told"}, func(r *reader, d *routeDraft, _, v *node) { d.To = r.told(v, in(d.what, "to"), d.t) }},
 	{about{"remind", durationShape(time.Second, ""), "P0: 1h; P1: not again", "how often an alert that nobody acknowledged is told again"}, func(r *reader, d *routeDraft, _, v *node) {
-		d.Remind, _ = r.duration(v, d.what+": remind", time.Second)
+		d.Remind, _ = r.duration(v, in(d.what, "remind"), time.Second)
 	}},
 }
 
 // told reads a list of channels. Whether they are there is known when the whole top was read.
-func (r *reader) told(n *node, what string, t *topLevel) []string {
+func (r *reader) told(n *node, what daybook.Text, t *topLevel) []string {
 	if n.kind == isText {
 		_ = r.wrong(n, what, aList).WithHint("write [%s]", daybook.Clip(n.text, 64))
 		return nil

@@ -9,7 +9,7 @@ import (
 )
 
 // argv reads a command without a shell.
-func (r *reader) argv(n *node, what string) ([]string, bool) {
+func (r *reader) argv(n *node, what daybook.Text) ([]string, bool) {
 	if n.kind == isText {
 		_ = r.wrong(n, what, aList).WithHint("write a list, one item an argument, such as %s, or use shell for a line with a shell's syntax", asList(n.text))
 		return nil, false
@@ -37,7 +37,7 @@ func asList(line string) string {
 }
 
 // script reads a text for a shell.
-func (r *reader) script(n *node, what string) (string, bool) {
+func (r *reader) script(n *node, what daybook.Text) (string, bool) {
 	if n.kind == isList {
 		_ = r.wrong(n, what, aText).WithHint("write one text, or use run for a list")
 		return "", false
@@ -51,7 +51,7 @@ func (r *reader) script(n *node, what string) (string, bool) {
 }
 
 // command reads a list as a command and a text as a line for the shell.
-func (r *reader) command(n *node, what string) (daybook.Command, bool) {
+func (r *reader) command(n *node, what daybook.Text) (daybook.Command, bool) {
 	if n.kind == isText {
 		s, ok := r.script(n, what)
 		return daybook.Command{Shell: s}, ok
@@ -78,15 +78,15 @@ func readEnv(r *reader, d *draft, _, v *node) {
 }
 
 // environment reads the variables of a command.
-func (r *reader) environment(v *node, whose string) map[string]string {
+func (r *reader) environment(v *node, whose daybook.Text) map[string]string {
 	if v.kind != isMap {
-		_ = r.wrong(v, whose+": env", aMap).WithHint("write NAME: value lines below it, indented")
+		_ = r.wrong(v, in(whose, "env"), aMap).WithHint("write NAME: value lines below it, indented")
 		return nil
 	}
 	env, seen := map[string]string{}, map[string]bool{}
 	for _, p := range v.pairs {
 		name := p.key.text
-		what := whose + ": env: " + daybook.Clip(name, 60)
+		what := in(whose, "env", daybook.Clip(name, 60))
 		switch {
 		case seen[name]:
 			r.fault(p.key.pos, daybook.Invalid("%s stands twice", what).WithHint("keep one"))
@@ -116,7 +116,7 @@ func (r *reader) environment(v *node, whose string) map[string]string {
 }
 
 // wholeReference refuses a reference that is only a part of a value.
-func (r *reader) wholeReference(n *node, what string) bool {
+func (r *reader) wholeReference(n *node, what daybook.Text) bool {
 	if isReference(n.text) || !strings.Contains(n.text, "${") {
 		return true
 	}

@@ -88,7 +88,7 @@ func checkPostgres(text string, secretAllowed bool) error {
 func (f *File) DatabaseURL(v Vault) (string, error) {
 	text, err := f.Database.Resolve(v)
 	if err != nil {
-		return "", &daybook.Error{Code: daybook.CodeInvalid, Message: "database", Err: err, Hint: daybook.HintOf(err)}
+		return "", daybook.Invalid("database").Because(err)
 	}
 	if err := CheckDatabase(text, true); err != nil {
 		return "", err

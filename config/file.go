@@ -86,7 +86,7 @@ func Load(path string) (*File, error) {
 		return nil, daybook.Invalid("there is no file %s", path).WithHint("daybook init writes one; -c FILE names another")
 	}
 	if err != nil {
-		return nil, &daybook.Error{Code: daybook.CodeInvalid, Message: "read " + path, Err: plainPathError(err)}
+		return nil, daybook.Invalid("read %s", path).Because(plainPathError(err))
 	}
 	return Parse(path, src)
 }

@@ -28,7 +28,7 @@ var callNames = []name[callDraft]{
 
 func callPart[V any](word, unless, meaning string, v value[V], set func(*daybook.HTTPCall, V)) name[callDraft] {
 	return name[callDraft]{about{word, v.is, unless, meaning}, func(r *reader, d *callDraft, _, n *node) {
-		got, ok := v.read(r, n, d.what+": http: "+word)
+		got, ok := v.read(r, n, in(d.what, "http", word))
 		if ok {
 			set(&d.call, got)
 		}
@@ -40,7 +40,7 @@ func callPart[V any](word, unless, meaning string, v value[V], set func(*daybook
 func readHTTP(r *reader, d *draft, _, v *node) {
 	before := r.count()
 	c := &callDraft{draft: d}
-	what := d.what + ": http"
+	what := in(d.what, "http")
 	if v.kind == isText {
 		_ = r.wrong(v, what, aMap).WithHint("write {url: %s}", daybook.Clip(v.text, 60))
 	} else {
@@ -54,7 +54,7 @@ func readHTTP(r *reader, d *draft, _, v *node) {
 }
 
 // callURL reads a URL that is called, or a reference to one. What it may be is the runner's to say.
-func (r *reader) callURL(n *node, what string) (string, bool) {
+func (r *reader) callURL(n *node, what daybook.Text) (string, bool) {
 	s, ok := r.word(n, what)
 	if !ok || !r.wholeReference(n, what) {
 		return "", false
@@ -70,7 +70,7 @@ func (r *reader) callURL(n *node, what string) (string, bool) {
 }
 
 // secretReference reads a secret, which never stands in the file itself.
-func (r *reader) secretReference(n *node, what string) (string, bool) {
+func (r *reader) secretReference(n *node, what daybook.Text) (string, bool) {
 	s, ok := r.word(n, what)
 	if ok && !isReference(s) {
 		r.fault(n.pos, daybook.Invalid("%s: a secret cannot stand in the file", what).WithHint(`write "${NAME}" or "file:/path" and keep the value there`))
@@ -83,7 +83,7 @@ func (r *reader) secretReference(n *node, what string) (string, bool) {
 var secretHeader = regexp.MustCompile(`(?i)^(authorization|proxy-authorization|cookie|.*(api-?key|token|secret|password))$`)
 
 func readHeaders(r *reader, d *callDraft, _, v *node) {
-	what := d.what + ": http: headers"
+	what := in(d.what, "http", "headers")
 	before := r.count()
 	d.note("http.headers", v.pos, false)
 	if v.kind != isMap {
@@ -94,7 +94,7 @@ func readHeaders(r *reader, d *callDraft, _, v *node) {
 	seen := map[string]bool{}
 	for _, p := range v.pairs {
 		word := p.key.text
-		one := what + ": " + daybook.Clip(word, 60)
+		one := in(what, daybook.Clip(word, 60))
 		var value string
 		ok := false
 		switch {

@@ -12,7 +12,7 @@ import (
 
 // draft is a job, or the defaults, while it is read.
 type draft struct {
-	what  string // whose the names are, in messages: "job renew"
+	what  daybook.Text // whose the names are, in messages: "job renew"
 	job   daybook.Job
 	begin pos
 	at    map[string]pos  // where each name was given
@@ -22,12 +22,12 @@ type draft struct {
 	inherited map[string]pos
 }
 
-func newDraft(what string) *draft {
+func newDraft(what daybook.Text) *draft {
 	return &draft{what: what, at: map[string]pos{}, bad: map[string]bool{}}
 }
 
 // clone returns a draft for a job that begins with what d says.
-func (d *draft) clone(what string) *draft {
+func (d *draft) clone(what daybook.Text) *draft {
 	c := *d
 	c.what, c.at, c.bad = what, maps.Clone(d.at), maps.Clone(d.bad)
 	c.job.Env, c.inherited = maps.Clone(d.job.Env), d.at // HTTP is replaced as a whole, never changed

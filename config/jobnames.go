@@ -11,7 +11,7 @@ import (
 // one makes a name whose value has one kind and is put in place by set.
 func one[V any](word, unless, meaning string, v value[V], set func(*daybook.Job, V)) name[draft] {
 	return name[draft]{about{word, v.is, unless, meaning}, func(r *reader, d *draft, _, n *node) {
-		got, ok := v.read(r, n, d.what+": "+word)
+		got, ok := v.read(r, n, in(d.what, word))
 		if ok {
 			set(&d.job, got)
 		}
@@ -48,7 +48,7 @@ func jobTable() []name[draft] {
 		{about{"retry", named(retryNames), "{backoff: [1m, 5m, 25m], jitter: 10%}", "the ladder: when a failure is tried again, and what is not tried again"}, readRetry},
 		{about{"expect", named(expectNames), "see there", "what is normal; anything else alerts"}, func(r *reader, d *draft, _, v *node) {
 			d.at["expect"] = v.pos
-			readMap(r, v, d.what+": expect", expectNames, nil, d)
+			readMap(r, v, in(d.what, "expect"), expectNames, nil, d)
 		}},
 		one("paused", "false", "windows become skipped: paused; of a change here and job pause or resume the later one wins", yesOrNo, func(j *daybook.Job, v bool) { j.Paused = v }),
 	})
@@ -137,7 +137,7 @@ func readSchedule(r *reader, d *draft, _, v *node) {
 	ok := true
 	d.lines = nil
 	for _, item := range items {
-		s, good := r.textual(item, d.what+": schedule", false)
+		s, good := r.textual(item, in(d.what, "schedule"), false)
 		if good && strings.TrimSpace(s) == "" {
 			r.fault(item.pos, daybook.Invalid("%s: schedule is empty", d.what).WithHint("write a form such as daily 02:00, or remove the line"))
 			good = false

@@ -23,20 +23,20 @@ const (
 )
 
 // What a node is, in words.
-const (
-	aText    daybook.Noun = "a text"
-	aNumber  daybook.Noun = "a number"
-	aBool    daybook.Noun = "true or false"
-	aList    daybook.Noun = "a list"
-	aMap     daybook.Noun = "a map"
-	aNothing daybook.Noun = "nothing"
+var (
+	aText    = daybook.Say("a text")
+	aNumber  = daybook.Say("a number")
+	aBool    = daybook.Say("true or false")
+	aList    = daybook.Say("a list")
+	aMap     = daybook.Say("a map")
+	aNothing = daybook.Say("nothing")
 
-	aDuration daybook.Noun = "a duration"
-	aLadder   daybook.Noun = "a list of delays"
-	aFactor   daybook.Noun = "a number from 1 to 100"
+	aDuration = daybook.Say("a duration")
+	aLadder   = daybook.Say("a list of delays")
+	aFactor   = daybook.Say("a number from 1 to 100")
 )
 
-func (n *node) is() daybook.Noun {
+func (n *node) is() daybook.Text {
 	switch n.kind {
 	case isText:
 		return aText
@@ -94,12 +94,12 @@ func (r *reader) warn(at pos, err *daybook.Error) {
 }
 
 // failed records an error, with its hint. what names whose it is and is left out where the message says so already.
-func (r *reader) failed(at pos, what string, err error) {
-	e := &daybook.Error{Code: daybook.CodeInvalid, Message: what, Err: err, Hint: daybook.HintOf(err)}
-	if strings.HasPrefix(err.Error(), what) {
-		e.Message = ""
+func (r *reader) failed(at pos, what daybook.Text, err error) {
+	if what.IsZero() || strings.HasPrefix(err.Error(), what.String()) {
+		r.fault(at, (&daybook.Error{Code: daybook.CodeInvalid}).Because(err))
+		return
 	}
-	r.fault(at, e)
+	r.fault(at, daybook.Invalid("%s", what).Because(err))
 }
 
 // name is one name that a map may have: what it is, and how its value is read.
@@ -110,7 +110,7 @@ type name[T any] struct {
 
 // readMap reads a map strictly: names that are unknown, repeated or not available yet are faults. what names the map in
 // messages, such as "job renew"; the top of the file has no name.
-func readMap[T any](r *reader, n *node, what string, names []name[T], later []string, into *T) {
+func readMap[T any](r *reader, n *node, what daybook.Text, names []name[T], later []string, into *T) {
 	if n.kind != isMap {
 		r.wrong(n, what, aMap).WithHint("write name: value lines below it, indented")
 		return
@@ -137,12 +137,15 @@ func readMap[T any](r *reader, n *node, what string, names []name[T], later []st
 	}
 }
 
+// here names something in messages by the words of the file.
+func here(words ...string) daybook.Text { return daybook.Say("%s", strings.Join(words, ": ")) }
+
 // in names something in a map that has a name itself.
-func in(what, word string) string {
-	if what == "" {
-		return word
+func in(what daybook.Text, words ...string) daybook.Text {
+	if what.IsZero() {
+		return here(words...)
 	}
-	return what + ": " + word
+	return daybook.Say("%s: %s", what, strings.Join(words, ": "))
 }
 
 func quoted(word string) string { return strconv.Quote(daybook.Clip(word, 60)) }
@@ -156,9 +159,9 @@ func words[T any](names []name[T]) []string {
 }
 
 // unknown records a name that is not known, with the one that was probably meant.
-func (r *reader) unknown(key *node, what string, m meaning, known []string) {
+func (r *reader) unknown(key *node, what daybook.Text, m meaning, known []string) {
 	err := daybook.Invalid("unknown name %s", quoted(key.text))
-	if what != "" {
+	if !what.IsZero() {
 		err = daybook.Invalid("%s: unknown name %s", what, quoted(key.text))
 	}
 	switch {

@@ -32,21 +32,21 @@ func parse(name string, src []byte, readFile func(string) ([]byte, error)) (*Fil
 func (r *reader) readFileMap(root *node, f *File) {
 	top := &topLevel{file: f}
 	if root.kind != isMap {
-		_ = r.wrong(root, "the file", aMap).WithHint("it begins with version: 1")
+		_ = r.wrong(root, daybook.Say("the file"), aMap).WithHint("it begins with version: 1")
 		return
 	}
-	readMap(r, root, "", topNames, laterTop, top)
+	readMap(r, root, daybook.Text{}, topNames, laterTop, top)
 	for _, p := range root.pairs { // a slip or an empty value is told already
 		top.sawJobs = top.sawJobs || p.key.text == "jobs" || meant(p.key.text, topNames, laterTop).word == "jobs"
 	}
 	r.checkTold(top)
-	defaults := newDraft("defaults")
+	defaults := newDraft(here("defaults"))
 	if f.Timezone != "" {
 		defaults.job.Timezone = f.Timezone
 	}
 	defaults.bad["timezone"] = top.badZone
 	if top.defaults != nil {
-		readMap(r, top.defaults, "defaults", defaultNames, laterJob, defaults)
+		readMap(r, top.defaults, here("defaults"), defaultNames, laterJob, defaults)
 		defaults.noteSlips(top.defaults)
 	}
 	switch {
@@ -55,7 +55,7 @@ func (r *reader) readFileMap(root *node, f *File) {
 			r.fault(root.pos, daybook.Invalid("the file has no jobs").WithHint("write jobs: and below it, indented, the name of each job; daybook init writes an example"))
 		}
 	case top.jobs.kind != isMap:
-		_ = r.wrong(top.jobs, "jobs", aMap).WithHint("write jobs: and below it, indented, the name of each job")
+		_ = r.wrong(top.jobs, here("jobs"), aMap).WithHint("write jobs: and below it, indented, the name of each job")
 	default:
 		r.readJobs(top.jobs, defaults, f)
 	}
@@ -74,14 +74,14 @@ func (r *reader) readJobs(n *node, defaults *draft, f *File) {
 		}
 		first[name] = p.key.pos
 		if err := daybook.CheckName(name); err != nil {
-			r.failed(p.key.pos, "", err)
+			r.failed(p.key.pos, daybook.Text{}, err)
 			continue
 		}
 		if p.value.kind == isNull {
 			r.fault(p.key.pos, daybook.Invalid("job %s is empty", name).WithHint("write what it does below it, indented: schedule, run, owner"))
 			continue
 		}
-		d := defaults.clone("job " + name)
+		d := defaults.clone(daybook.Say("job %s", name))
 		d.job.Name = name
 		if job, ok := r.readJob(p.key, p.value, d); ok {
 			f.Jobs = append(f.Jobs, job)

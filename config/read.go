@@ -16,7 +16,7 @@ import (
 // Kinds of values.
 var (
 	aWord      = value[string]{wordShape, (*reader).word}
-	anyText    = value[string]{textShape, func(r *reader, n *node, what string) (string, bool) { return r.textual(n, what, false) }}
+	anyText    = value[string]{textShape, func(r *reader, n *node, what daybook.Text) (string, bool) { return r.textual(n, what, false) }}
 	yesOrNo    = value[bool]{boolShape, (*reader).boolean}
 	zoneName   = value[string]{zoneShape, (*reader).zoneName}
 	webAddress = value[string]{urlShape, (*reader).webAddress}
@@ -33,7 +33,7 @@ func duration(low time.Duration) value[time.Duration] { return durationOr(low, "
 
 // durationOr is a duration of at least low, or a word that stands for another value.
 func durationOr(low time.Duration, word string, meaning time.Duration) value[time.Duration] {
-	return value[time.Duration]{durationShape(low, word), func(r *reader, n *node, what string) (time.Duration, bool) {
+	return value[time.Duration]{durationShape(low, word), func(r *reader, n *node, what daybook.Text) (time.Duration, bool) {
 		if word != "" && n.kind == isText && n.text == word {
 			return meaning, true
 		}
@@ -42,17 +42,17 @@ func durationOr(low time.Duration, word string, meaning time.Duration) value[tim
 }
 
 func number(low, high int) value[int] {
-	return value[int]{numberShape(low, high), func(r *reader, n *node, what string) (int, bool) { return r.integer(n, what, low, high) }}
+	return value[int]{numberShape(low, high), func(r *reader, n *node, what daybook.Text) (int, bool) { return r.integer(n, what, low, high) }}
 }
 
 func numbers(low, high int) value[[]int] {
 	is := shape{words: "list of numbers", rule: object{{"type", "array"}, {"items", numberShape(low, high).rule}}}
-	return value[[]int]{is, func(r *reader, n *node, what string) ([]int, bool) { return r.integers(n, what, low, high) }}
+	return value[[]int]{is, func(r *reader, n *node, what daybook.Text) ([]int, bool) { return r.integers(n, what, low, high) }}
 }
 
 // choice is one of a few words; later ones are known and not available yet.
 func choice[T ~string](allowed []T, later ...T) value[T] {
-	return value[T]{oneWord(allowed), func(r *reader, n *node, what string) (T, bool) {
+	return value[T]{oneWord(allowed), func(r *reader, n *node, what daybook.Text) (T, bool) {
 		if n.kind == isText && slices.Contains(later, T(n.text)) {
 			r.fault(n.pos, daybook.Invalid("%s is not available in this version", in(what, n.text)).WithHint("one of: %s", joined(allowed)))
 			return "", false
@@ -62,7 +62,7 @@ func choice[T ~string](allowed []T, later ...T) value[T] {
 }
 
 // wrong records a value of another type than needed, to be given a hint.
-func (r *reader) wrong(n *node, what string, need daybook.Noun) *daybook.Error {
+func (r *reader) wrong(n *node, what daybook.Text, need daybook.Text) *daybook.Error {
 	err := daybook.Invalid("%s must be %s, not %s", what, need, n.is())
 	r.fault(n.pos, err)
 	return err
@@ -74,7 +74,7 @@ var (
 )
 
 // word reads a text on one line, without control characters: names, paths, choices.
-func (r *reader) word(n *node, what string) (string, bool) {
+func (r *reader) word(n *node, what daybook.Text) (string, bool) {
 	s, ok := r.textual(n, what, false)
 	if !ok {
 		return "", false
@@ -94,7 +94,7 @@ func (r *reader) word(n *node, what string) (string, bool) {
 
 // textual reads any text. With numbers, plain decimal numbers are taken as they are written, as arguments of commands
 // are; numbers that other readers of YAML would change (010, 1e3, 0x10) never are.
-func (r *reader) textual(n *node, what string, numbers bool) (string, bool) {
+func (r *reader) textual(n *node, what daybook.Text, numbers bool) (string, bool) {
 	switch {
 	case n.kind == isText:
 		if strings.ContainsRune(n.text, 0) {
@@ -115,20 +115,20 @@ func (r *reader) textual(n *node, what string, numbers bool) (string, bool) {
 }
 
 // texts reads a list of texts.
-func (r *reader) texts(n *node, what string) ([]string, bool) {
+func (r *reader) texts(n *node, what daybook.Text) ([]string, bool) {
 	if n.kind != isList {
 		_ = r.wrong(n, what, aList).WithHint("write [one, two]")
 		return nil, false
 	}
 	out, ok := make([]string, 0, len(n.items)), true
 	for i, item := range n.items {
-		s, good := r.textual(item, what+"["+strconv.Itoa(i+1)+"]", true)
+		s, good := r.textual(item, daybook.Say("%s[%d]", what, i+1), true)
 		out, ok = append(out, s), ok && good
 	}
 	return out, ok
 }
 
-func (r *reader) boolean(n *node, what string) (value, ok bool) {
+func (r *reader) boolean(n *node, what daybook.Text) (value, ok bool) {
 	if n.kind == isBool && (n.text == "true" || n.text == "false") {
 		return n.text == "true", true
 	}
@@ -154,7 +154,7 @@ func (n *node) shown() any {
 }
 
 // integer reads a whole decimal number.
-func (r *reader) integer(n *node, what string, low, high int) (int, bool) {
+func (r *reader) integer(n *node, what daybook.Text, low, high int) (int, bool) {
 	v, err := strconv.Atoi(n.text)
 	decimal := n.kind == isNumber && plainDecimal.MatchString(n.text) && err == nil
 	if decimal && v >= low && v <= high {
@@ -180,7 +180,7 @@ func (r *reader) integer(n *node, what string, low, high int) (int, bool) {
 }
 
 // integers reads a list of numbers.
-func (r *reader) integers(n *node, what string, low, high int) ([]int, bool) {
+func (r *reader) integers(n *node, what daybook.Text, low, high int) ([]int, bool) {
 	if n.kind != isList {
 		err := r.wrong(n, what, aList)
 		if n.kind == isNumber {
@@ -199,7 +199,7 @@ func (r *reader) integers(n *node, what string, low, high int) ([]int, bool) {
 }
 
 // duration reads a duration of at least low.
-func (r *reader) duration(n *node, what string, low time.Duration) (time.Duration, bool) {
+func (r *reader) duration(n *node, what daybook.Text, low time.Duration) (time.Duration, bool) {
 	if n.kind != isText && n.kind != isNumber {
 		_ = r.wrong(n, what, aDuration).WithHint("write a whole number and a unit of s, m, h or d, such as 10m")
 		return 0, false
@@ -221,7 +221,7 @@ func (r *reader) duration(n *node, what string, low time.Duration) (time.Duratio
 }
 
 // chosen reads one of a few words.
-func chosen[T ~string](r *reader, n *node, what string, allowed []T) (T, bool) {
+func chosen[T ~string](r *reader, n *node, what daybook.Text, allowed []T) (T, bool) {
 	words := strings.Fields(joined(allowed))
 	if n.kind == isText && slices.Contains(words, n.text) {
 		return T(n.text), true
@@ -261,7 +261,7 @@ func joined[T ~string](words []T) string {
 }
 
 // zoneName reads the name of a time zone that exists.
-func (r *reader) zoneName(n *node, what string) (string, bool) {
+func (r *reader) zoneName(n *node, what daybook.Text) (string, bool) {
 	s, ok := r.textual(n, what, false)
 	if !ok {
 		return "", false
@@ -274,7 +274,7 @@ func (r *reader) zoneName(n *node, what string) (string, bool) {
 }
 
 // webAddress reads an absolute http or https URL.
-func (r *reader) webAddress(n *node, what string) (string, bool) {
+func (r *reader) webAddress(n *node, what daybook.Text) (string, bool) {
 	s, ok := r.word(n, what)
 	if !ok {
 		return "", false

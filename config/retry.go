@@ -30,19 +30,19 @@ var expectNames = []name[draft]{
 }
 
 // oneIn makes a name of a map in a job.
-func oneIn[V any](in, word, unless, meaning string, v value[V], set func(*daybook.Job, V)) name[draft] {
+func oneIn[V any](within, word, unless, meaning string, v value[V], set func(*daybook.Job, V)) name[draft] {
 	return name[draft]{about{word, v.is, unless, meaning}, func(r *reader, d *draft, _, n *node) {
-		got, ok := v.read(r, n, d.what+": "+in+": "+word)
+		got, ok := v.read(r, n, in(d.what, within, word))
 		if ok {
 			set(&d.job, got)
 		}
-		d.note(in+"."+word, n.pos, ok)
+		d.note(within+"."+word, n.pos, ok)
 	}}
 }
 
 func readRetry(r *reader, d *draft, _, v *node) {
 	d.at["retry"] = v.pos
-	what := d.what + ": retry"
+	what := in(d.what, "retry")
 	switch v.kind {
 	case isMap:
 		readMap(r, v, what, retryNames, nil, d)
@@ -58,7 +58,7 @@ var ladderShape = shape{words: "list of durations, or map", names: named(growing
 	rule: object{{"type", "array"}, {"items", durationShape(0, "").rule}, {"maxItems", daybook.MaxLadderSteps}}}
 
 // backoff reads a ladder: a list of delays, or {first, factor, max, times}. An empty list is a ladder without steps.
-func (r *reader) backoff(n *node, what string) ([]time.Duration, bool) {
+func (r *reader) backoff(n *node, what daybook.Text) ([]time.Duration, bool) {
 	switch n.kind {
 	case isMap:
 		return r.growth(n, what)
@@ -81,7 +81,7 @@ func (r *reader) backoff(n *node, what string) ([]time.Duration, bool) {
 
 // growing is a ladder of delays that grow.
 type growing struct {
-	what       string
+	what       daybook.Text
 	first, max time.Duration
 	factor     float64
 	times      int
@@ -106,14 +106,14 @@ var growingNames = []name[growing]{
 
 func growingPart[V any](word, unless, meaning string, v value[V], set func(*growing, V)) name[growing] {
 	return name[growing]{about{word, v.is, unless, meaning}, func(r *reader, g *growing, _, n *node) {
-		got, ok := v.read(r, n, g.what+": "+word)
+		got, ok := v.read(r, n, in(g.what, word))
 		g.bad = g.bad || !ok
 		set(g, got)
 	}}
 }
 
 // growth works a growing ladder out: each delay is the one before times the factor, at most max.
-func (r *reader) growth(n *node, what string) ([]time.Duration, bool) {
+func (r *reader) growth(n *node, what daybook.Text) ([]time.Duration, bool) {
 	g := growing{what: what, factor: 2, max: daybook.MaxDelay, times: -1}
 	before := r.count()
 	readMap(r, n, what, growingNames, nil, &g)
@@ -137,7 +137,7 @@ func (r *reader) growth(n *node, what string) ([]time.Duration, bool) {
 }
 
 // percent reads a share such as 10%.
-func (r *reader) percent(n *node, what string) (float64, bool) {
+func (r *reader) percent(n *node, what daybook.Text) (float64, bool) {
 	digits, ok := strings.CutSuffix(n.text, "%")
 	if n.kind == isText && ok && plainDecimal.MatchString(digits) {
 		if v, err := strconv.ParseFloat(digits, 64); err == nil && v >= 0 && v <= 100 {

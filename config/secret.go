@@ -76,8 +76,7 @@ func (s Secret) Resolve(v Vault) (string, error) {
 	}
 	b, err := v.ReadFile(path)
 	if err != nil {
-		return "", &daybook.Error{Code: daybook.CodeInvalid, Message: "read secret file " + path, Err: err,
-			Hint: "make it readable for the user that runs daybook"}
+		return "", daybook.Invalid("read secret file %s", path).Because(err).WithHint("make it readable for the user that runs daybook")
 	}
 	value := strings.TrimRight(string(b), "\r\n")
 	switch {
@@ -98,7 +97,7 @@ func ResolveEnv(env map[string]string, v Vault) (map[string]string, error) {
 	for name, text := range env {
 		value, err := Secret{text}.Resolve(v)
 		if err != nil {
-			return nil, &daybook.Error{Code: daybook.CodeOf(err), Message: name + " of the job", Err: err, Hint: daybook.HintOf(err)}
+			return nil, daybook.New(daybook.CodeOf(err), "%s of the job", name).Because(err)
 		}
 		out[name] = value
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/daybook-run/daybook"
 )
 
 // about says what one name of the file is, once: the reader's tables, the reference and the JSON Schema are made of it.
@@ -32,7 +34,7 @@ type shape struct {
 // value is a kind of value: what may stand there, and how it is read.
 type value[V any] struct {
 	is   shape
-	read func(r *reader, n *node, what string) (V, bool)
+	read func(r *reader, n *node, what daybook.Text) (V, bool)
 }
 
 // named is the shape of a map with the names of a table.

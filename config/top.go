@@ -19,7 +19,8 @@ type topLevel struct {
 // reference is a name and where it stands.
 type reference struct {
 	pos
-	name, what string
+	name string
+	what daybook.Text
 }
 
 var topNames = []name[topLevel]{
@@ -32,23 +33,23 @@ var topNames = []name[topLevel]{
 	ofTop("url", "none", "base of the links in alerts", webAddress, func(f *File, v string) { f.URL = v }),
 	ofTop("lang", "en", "language of alerts", choice([]string{"en", "zh-CN"}), func(f *File, v string) { f.Lang = v }),
 	{about{"timezone", zoneShape, "required unless every job has its own", "time zone of jobs; nothing falls back to the server's"}, func(r *reader, t *topLevel, _, v *node) {
-		s, ok := r.zoneName(v, "timezone")
+		s, ok := r.zoneName(v, here("timezone"))
 		t.file.Timezone, t.badZone = s, !ok
 	}},
 	{about{"database", shape{words: "URL or secret", rule: object{{"type", "string"}, {"pattern", "^(sqlite:|postgres(ql)?://)|" + referencePattern}}}, DefaultDatabase,
 		"the ledger: sqlite:PATH, counted from the folder of this file, or postgres://… for several machines"}, readDatabase},
 	{about{"slots", named(slotNames), "{live: 16, backfill: 4}", "runs at once of a process, by lane"}, func(r *reader, t *topLevel, _, v *node) {
-		readMap(r, v, "slots", slotNames, nil, &t.file.Slots)
+		readMap(r, v, here("slots"), slotNames, nil, &t.file.Slots)
 	}},
 	{about{"defaults", shape{words: "map", names: defaultShape().names, from: "job"}, "none", "what jobs say that do not say it themselves: any name of a job but window, effects and formerly"},
 		func(_ *reader, t *topLevel, _, v *node) { t.defaults = v }},
 	{about{"retention", named(retentionNames), "{log: 30d, log_runs: none, activity: forever}", "how long is kept what may be forgotten; keys, dead letters and results that an undo needs are kept for good"},
 		func(r *reader, t *topLevel, _, v *node) {
-			readMap(r, v, "retention", retentionNames, nil, &t.file.Retention)
+			readMap(r, v, here("retention"), retentionNames, nil, &t.file.Retention)
 		}},
 	{about{"channels", shape{words: "map of channels", names: named(channelNames).names, own: true}, "none", "ways to tell people, by name"}, func(r *reader, t *topLevel, _, v *node) { r.readChannels(v, t) }},
 	{about{"alerts", named(alertNames), "none: alerts are rows only", "who is told"}, func(r *reader, t *topLevel, _, v *node) {
-		readMap(r, v, "alerts", alertNames, laterAlerts, t)
+		readMap(r, v, here("alerts"), alertNames, laterAlerts, t)
 	}},
 	{about{"jobs", shape{words: "map of jobs", names: named(jobNames).names, own: true, def: "job"}, required, "the jobs, by name: 1 to 64 of a-z 0-9 _ -; a name is part of every key"},
 		func(_ *reader, t *topLevel, _, v *node) { t.jobs, t.sawJobs = v, true }},
@@ -57,19 +58,19 @@ var topNames = []name[topLevel]{
 // ofTop makes a name of the top whose value has one kind.
 func ofTop[V any](word, unless, meaning string, v value[V], set func(*File, V)) name[topLevel] {
 	return name[topLevel]{about{word, v.is, unless, meaning}, func(r *reader, t *topLevel, _, n *node) {
-		if got, ok := v.read(r, n, word); ok {
+		if got, ok := v.read(r, n, here(word)); ok {
 			set(t.file, got)
 		}
 	}}
 }
 
 func readDatabase(r *reader, t *topLevel, _, v *node) {
-	s, ok := r.word(v, "database")
+	s, ok := r.word(v, here("database"))
 	if !ok {
 		return
 	}
 	if err := CheckDatabase(s, false); err != nil {
-		r.failed(v.pos, "database", err)
+		r.failed(v.pos, here("database"), err)
 		return
 	}
 	t.file.Database = Secret{s}
@@ -83,7 +84,7 @@ var slotNames = []name[Slots]{
 func ofSlots(word, unless, meaning string, low int, set func(*Slots, int)) name[Slots] {
 	v := number(low, 1000)
 	return name[Slots]{about{word, v.is, unless, meaning}, func(r *reader, s *Slots, _, n *node) {
-		if got, ok := v.read(r, n, "slots: "+word); ok {
+		if got, ok := v.read(r, n, here("slots", word)); ok {
 			set(s, got)
 		}
 	}}
@@ -91,22 +92,22 @@ func ofSlots(word, unless, meaning string, low int, set func(*Slots, int)) name[
 
 var retentionNames = []name[Retention]{
 	{about{"log", durationShape(time.Second, "forever"), "30d", "attempts, outputs, payloads and step results"},
-		func(r *reader, t *Retention, _, v *node) { r.keep(v, "retention: log", &t.Log) }},
+		func(r *reader, t *Retention, _, v *node) { r.keep(v, here("retention", "log"), &t.Log) }},
 	{about{"log_runs", shape{words: "whole number or none", rule: object{{"anyOf", []any{numberShape(1, 1_000_000_000).rule, object{{"const", "none"}}}}}}, "none", "at most so many runs a job keep them"},
 		func(r *reader, t *Retention, _, v *node) {
 			if v.kind == isText && v.text == "none" {
 				t.LogRuns = 0
 				return
 			}
-			if n, ok := r.integer(v, "retention: log_runs", 1, 1_000_000_000); ok {
+			if n, ok := r.integer(v, here("retention", "log_runs"), 1, 1_000_000_000); ok {
 				t.LogRuns = n
 			}
 		}},
-	{about{"activity", durationShape(time.Second, "forever"), "forever", "who did what, why"}, func(r *reader, t *Retention, _, v *node) { r.keep(v, "retention: activity", &t.Activity) }},
+	{about{"activity", durationShape(time.Second, "forever"), "forever", "who did what, why"}, func(r *reader, t *Retention, _, v *node) { r.keep(v, here("retention", "activity"), &t.Activity) }},
 }
 
 // keep reads how long something is kept: a duration of a day or more, or forever.
-func (r *reader) keep(n *node, what string, into *time.Duration) {
+func (r *reader) keep(n *node, what daybook.Text, into *time.Duration) {
 	if n.kind == isText && n.text == "forever" {
 		*into = daybook.Forever
 		return
