@@ -118,8 +118,8 @@ type Applied struct {
 
 // Desk is the store as control sees it: what a person can do.
 type Desk interface {
-	// Trigger answers an Ask by the table of Decide, records the trigger, and carries out the act. The template is the
-	// run to be made when the key is new. The run is returned as it stands afterwards; nil when there is none.
+	// Trigger answers an Ask by the table of Decide, records the trigger and the activity that it is, and carries out the act.
+	// The template is the run to be made when the key is new. The run is returned as it stands afterwards; nil when there is none.
 	Trigger(ctx context.Context, a Ask, template *Run, now time.Time) (Reply, *Run, error)
 	// CancelRunning asks the executor of a running run to end it. An error with CodeStale: it is not running.
 	CancelRunning(ctx context.Context, k Key, fence int64, act Activity) error

@@ -53,6 +53,29 @@ type Ask struct {
 	FireAt     time.Time // when the window's first fire is, or was; zero without one: look-ups of spans of skipped windows use it
 }
 
+// Activity is the act that a trigger is when it overrides a rule, or is a person's own: triggers are pruned with the log,
+// activity is not. Nil: it is none, or the transition that it brings has it.
+func (a Ask) Activity(reply Reply, now time.Time) *Activity {
+	action := ""
+	switch {
+	case reply.Act == ActAgain:
+		action = "again"
+	case reply.Act == ActRunSkipped:
+		action = "run skipped"
+	case reply.Act != ActCreate && reply.Act != ActCreateHeld:
+		return nil
+	case a.NotOpen && a.Early:
+		action = "trigger early"
+	case a.Key.Parts().N > 1:
+		action = "trigger further effect"
+	case a.Source == SourceManual:
+		action = "trigger"
+	default:
+		return nil
+	}
+	return &Activity{At: now, Actor: a.Actor, Action: action, Key: a.Key, Job: a.Key.Job(), Note: a.Note, After: string(reply.Outcome)}
+}
+
 // Trigger is the record of one knock.
 type Trigger struct {
 	ID          string
@@ -264,10 +287,15 @@ func HashPayload(p json.RawMessage) (string, error) {
 		return "", Invalid("payload of %d bytes: at most %d are allowed", len(p), MaxPayloadBytes).
 			WithHint("keep the data where it is and pass its id")
 	}
-	canonical, err := canonicalJSON(p)
-	if err == nil && !utf8.Valid(p) { // JSON is UTF-8; a fingerprint that took one broken byte for another would mean nothing
-		err = Invalid("it is not UTF-8")
+	if !utf8.Valid(p) { // JSON is UTF-8; a fingerprint that took one broken byte for another would mean nothing
+		return "", Invalid("the payload is not JSON").Because(Invalid("it is not UTF-8"))
 	}
+	if err := CheckJSON(p); err != nil && !json.Valid(p) {
+		return "", Invalid("the payload is not JSON").Because(err)
+	} else if err != nil {
+		return "", Invalid("the payload can be read in two ways").Because(err)
+	}
+	canonical, err := canonicalJSON(p)
 	if err != nil {
 		return "", Invalid("the payload is not JSON").Because(err)
 	}

@@ -265,6 +265,35 @@ func TestHashPayload(t *testing.T) {
 	}
 }
 
+// TestAmbiguousJSON: what two readers could take for different things is refused, with its place.
+func TestAmbiguousJSON(t *testing.T) {
+	for p, want := range map[string]string{
+		`{"a":1,"a":2}`: `line 1, column 8: the name "a" stands twice in one object`,
+		"{\n  \"b\": [{\"x\": 1},\n {\"é\": 2, \"\\u00e9\": 3}]}": `line 3, column 12: the name "é" stands twice in one object`,
+		`{"cents":1e999}`: "line 1, column 10: the number 1e999 is too large: some readers would take it for another",
+		"[1,\n-1e400 ]":   "line 2, column 1: the number -1e400 is too large: some readers would take it for another",
+		`{"a":1} {}`:      "line 1, column 9: invalid character '{' after top-level value",
+		"{\n\"a\" 1}":     "line 2, column 5: invalid character '1' after object key",
+		`{"a":`:           "line 1, column 6: the text ends too soon",
+		`[1,2`:            "line 1, column 5: the text ends too soon",
+		``:                "line 1, column 1: the text ends too soon",
+		`nope`:            "line 1, column 2: invalid character 'o' in literal null (expecting 'u')",
+	} {
+		if err := CheckJSON([]byte(p)); CodeOf(err) != CodeInvalid || err.Error() != want {
+			t.Errorf("%q: %v, want %s", p, err, want)
+		}
+	}
+	for _, p := range []string{`{"a":{"a":{"a":1}},"b":[{"a":1},{"a":2}]}`, `1e308`, `1e-999`, `[]`, `{}`, ` "x" `, `null`} {
+		if err := CheckJSON([]byte(p)); err != nil {
+			t.Errorf("%s: %v", p, err)
+		}
+	}
+	_, err := HashPayload(json.RawMessage(`{"a":1,"a":2}`))
+	if CodeOf(err) != CodeInvalid || !strings.Contains(err.Error(), "line 1, column 8") {
+		t.Error(err)
+	}
+}
+
 func FuzzHashPayload(f *testing.F) {
 	for _, p := range []string{`{"a":1}`, `[1,{"b":null}]`, `"x"`, `1e400`, `{"a":1,"a":2}`, "\xff", `"\ud800"`} {
 		f.Add([]byte(p))

@@ -54,8 +54,6 @@ type Options struct {
 type Store interface {
 	daybook.Desk
 	daybook.Reader
-	// Note records an act that no transition brings.
-	Note(ctx context.Context, a daybook.Activity) error
 	// AlertRows returns the open alerts by priority and age, or all, newest first; AlertRow the one of a number, or an error
 	// with CodeNotFound.
 	AlertRows(ctx context.Context, openOnly bool, limit int) ([]notice.Row, error)

@@ -63,9 +63,6 @@ func (c *Control) Trigger(ctx context.Context, p Person, q Request) (Answer, err
 	if reply.Outcome == daybook.Started || reply.Outcome == daybook.Joined {
 		c.o.Wake()
 	}
-	if err := c.note(ctx, t, reply, now); err != nil {
-		return Answer{}, err // asking again is answered from the row
-	}
 	return c.answer(ctx, t, reply, run, now)
 }
 
@@ -90,30 +87,6 @@ func (c *Control) Preview(ctx context.Context, p Person, q Request) (Answer, err
 		}
 	}
 	return a, err
-}
-
-// note records acts that override a rule, or are a person's own: triggers are pruned with the log, activity is not.
-func (c *Control) note(ctx context.Context, t target, reply daybook.Reply, now time.Time) error {
-	action := ""
-	parts := t.ask.Key.Parts()
-	switch {
-	case reply.Act == daybook.ActAgain:
-		action = "again"
-	case reply.Act == daybook.ActRunSkipped:
-		action = "run skipped"
-	case reply.Act != daybook.ActCreate && reply.Act != daybook.ActCreateHeld:
-		return nil
-	case t.ask.NotOpen && t.ask.Early:
-		action = "trigger early"
-	case parts.N > 1:
-		action = "trigger further effect"
-	case t.ask.Source == daybook.SourceManual:
-		action = "trigger"
-	default:
-		return nil
-	}
-	return c.s.Note(ctx, daybook.Activity{At: now, Actor: t.ask.Actor, Action: action, Key: t.ask.Key, Job: t.ask.Key.Job(), Note: t.ask.Note,
-		After: string(reply.Outcome)})
 }
 
 // target resolves a request.

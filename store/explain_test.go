@@ -138,6 +138,30 @@ func plan(ctx context.Context, t *testing.T, q interface {
 	return lines
 }
 
+// TestWhatIsLiveIsListedFromTheSmallTable: the ledger of keys is looked into key by key only.
+func TestWhatIsLiveIsListedFromTheSmallTable(t *testing.T) {
+	args := []any{"scheduled", "", "", "", "\x7f", "", "", int64(100)}
+	t.Run("sqlite", func(t *testing.T) {
+		db := used(t, storetest.SQLite(t))
+		for _, name := range []string{"selectLive", "selectNewestLive"} {
+			lines := plan(t.Context(), t, db, "EXPLAIN QUERY PLAN "+store.Rewritten("sqlite", store.Statements[name]), 4, args...)
+			all := strings.Join(lines, "\n")
+			if !strings.Contains(all, "SEARCH r USING INDEX sqlite_autoindex_daybook_runs_1 (key=?)") {
+				t.Errorf("%s:\n%s", name, all)
+			}
+		}
+	})
+	t.Run("postgres", func(t *testing.T) {
+		db := used(t, storetest.Postgres(t))
+		for _, name := range []string{"selectLive", "selectNewestLive"} {
+			lines := plan(t.Context(), t, db, "EXPLAIN "+store.Rewritten("postgres", store.Statements[name]), 1, args...)
+			if all := strings.Join(lines, "\n"); strings.Contains(all, "Seq Scan on daybook_runs") {
+				t.Errorf("%s:\n%s", name, all)
+			}
+		}
+	})
+}
+
 func TestNoStatementOfTheHotPathReadsATableWhole(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		db := used(t, storetest.SQLite(t))

@@ -8,7 +8,7 @@ var Statements = map[string]string{
 	"selectRun": selectRun, "selectRunsIn": selectRunsIn, "selectEffectsIn": selectEffectsIn, "selectLetterOf": selectLetterOf,
 	"selectStandings": selectStandings, "selectLiveOfJobs": selectLiveOfJobs, "selectKeysIn": selectKeysIn, "moveCursors": moveCursors,
 	"countTrigger": countTrigger, "selectSpanAt": selectSpanAt, "selectSpans": selectSpans, "selectSpansOf": selectSpansOf,
-	"selectNewest": selectNewest, "selectLastGood": selectLastGood, "selectHighestN": selectHighestN,
+	"selectNewest": selectNewest, "selectLive": selectLive, "selectNewestLive": selectNewestLive, "selectLastGood": selectLastGood, "selectHighestN": selectHighestN,
 	"selectOld": selectOld, "selectNth": selectNth, "pruneAttempts": pruneAttempts, "pruneOutputs": pruneOutputs, "pruneSteps": pruneSteps,
 	"pruneTriggers": pruneTriggers, "pruneRuns": pruneRuns, "holdPaused": holdPaused, "holdKeys": holdKeys,
 	"selectAttempts": selectAttempts, "selectTriggers": selectTriggers, "selectOpenLetters": selectOpenLetters, "selectOpenAlerts": selectOpenAlerts,

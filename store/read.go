@@ -28,6 +28,16 @@ ORDER BY r.key LIMIT $8`
 const selectNewest = `SELECT ` + runColumns + ` WHERE r.job = $1 AND r.parent = '' AND ($2 = '' OR COALESCE(l.state, r.state) = $2)
 ORDER BY r.start_us DESC LIMIT $3`
 
+// What is live is found in the small table, however long the history is: one text for each order. Behind the key, by the
+// bounds of its text, of one job or all, in one state, by dates.
+const liveOnes = ` WHERE r.key /*pick(*/SELECT v.key FROM daybook_live v
+  WHERE v.state = $1 AND ($2 = '' OR v.job = $2) AND v.key > $3 AND v.key >= $4 AND v.key < $5/*)*/
+  AND ($6 = '' OR r.date >= $6) AND ($7 = '' OR r.date <= $7) `
+
+const selectLive = `SELECT ` + runColumns + liveOnes + `ORDER BY r.key LIMIT $8`
+
+const selectNewestLive = `SELECT ` + runColumns + liveOnes + `AND r.parent = '' ORDER BY r.start_us DESC LIMIT $8`
+
 // Runs implements daybook.Reader: a job's newest windows first, anything else in the order of keys.
 func (s *Store) Runs(ctx context.Context, f daybook.Filter) ([]*daybook.Run, error) {
 	var runs []*daybook.Run
@@ -36,12 +46,21 @@ func (s *Store) Runs(ctx context.Context, f daybook.Filter) ([]*daybook.Run, err
 		runs = append(runs, r)
 		return err
 	}
-	if f.Job != "" && f.Prefix == "" && f.From == "" && f.To == "" && f.After == "" {
-		return runs, s.read(ctx, "list runs", selectNewest, each, f.Job, string(f.State), limited(f.Limit))
-	}
+	newest := f.Job != "" && f.Prefix == "" && f.From == "" && f.To == "" && f.After == ""
 	from, to := f.Prefix, f.Prefix+"\x7f"
 	if f.Prefix == "" && f.Job != "" {
 		from, to = f.Job+":", f.Job+";"
+	}
+	switch {
+	case f.State.Live():
+		text := selectLive
+		if newest {
+			text = selectNewestLive
+		}
+		err := s.read(ctx, "list runs", text, each, string(f.State), f.Job, string(f.After), from, to, f.From, f.To, limited(f.Limit))
+		return runs, err
+	case newest:
+		return runs, s.read(ctx, "list runs", selectNewest, each, f.Job, string(f.State), limited(f.Limit))
 	}
 	err := s.read(ctx, "list runs", selectRuns, each, string(f.After), f.Job, string(f.State), from, to, f.From, f.To, limited(f.Limit))
 	return runs, err

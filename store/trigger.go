@@ -62,6 +62,11 @@ func (s *Store) Trigger(ctx context.Context, a daybook.Ask, template *daybook.Ru
 		if err := t.insertTriggers(ctx, []*daybook.Trigger{record(a, reply, hash, now)}); err != nil {
 			return err
 		}
+		if act := a.Activity(reply, now); act != nil {
+			if err := t.insertActivity(ctx, act); err != nil {
+				return err
+			}
+		}
 		if !made {
 			if _, err := t.exec(ctx, countTrigger, string(a.Key), bit(reply.Outcome == daybook.Refused)); err != nil {
 				return err

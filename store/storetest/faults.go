@@ -33,6 +33,15 @@ var breakables = []breakable{
 			return err
 		}
 	}},
+	{"a new run by a person, which is an activity", func(k *kit) func(context.Context, *store.Store) error {
+		j := Job("report")
+		k.know(j)
+		r := k.template(j, "2026-03-01")
+		return func(ctx context.Context, s *store.Store) error {
+			_, _, err := s.Trigger(ctx, daybook.Ask{Key: r.Key, Source: daybook.SourceManual, Actor: "ops", Note: "why"}, r, k.now)
+			return err
+		}
+	}},
 	{"a trigger of a known run", func(k *kit) func(context.Context, *store.Store) error {
 		r := k.dies(Job("report"), "2026-03-01")
 		return func(ctx context.Context, s *store.Store) error {

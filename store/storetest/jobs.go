@@ -229,7 +229,7 @@ var jobCases = []example{
 			equal(k, "changed", changed, want)
 		}
 		equal(k, "claimed", len(k.claim(9)), 2)
-		equal(k, "activities", k.number("SELECT count(*) FROM daybook_activity"), 2)
+		equal(k, "activities", k.number("SELECT count(*) FROM daybook_activity WHERE action IN ('pause', 'resume')"), 2)
 		_, err = k.s.Pause(k.ctx, "nobody", k.act("pause"))
 		k.code(err, daybook.CodeNotFound)
 	}},

@@ -115,6 +115,11 @@ var runCases = []example{
 			{daybook.Filter{From: "2026-03-02", To: "2026-03-02"}, 2},
 			{daybook.Filter{State: daybook.Done}, 1},
 			{daybook.Filter{State: daybook.Scheduled}, 5},
+			{daybook.Filter{State: daybook.Running}, 0},
+			{daybook.Filter{State: daybook.Scheduled, Job: "ab", From: "2026-03-03"}, 1},
+			{daybook.Filter{State: daybook.Scheduled, To: "2026-03-03", Limit: 3}, 3},
+			{daybook.Filter{State: daybook.Scheduled, Prefix: "ab:2026-03-0", After: "ab:2026-03-02"}, 1},
+			{daybook.Filter{State: daybook.Scheduled, Job: "nobody"}, 0},
 			{daybook.Filter{Prefix: "a:"}, 3},
 			{daybook.Filter{Prefix: "a"}, 6},
 			{daybook.Filter{Limit: 2}, 2},
@@ -129,6 +134,9 @@ var runCases = []example{
 		runs, err := k.s.Runs(k.ctx, daybook.Filter{Job: "a"})
 		k.ok(err)
 		equal(k, "newest", runs[0].Key, "a:2026-03-03")
+		runs, err = k.s.Runs(k.ctx, daybook.Filter{Job: "ab", State: daybook.Scheduled})
+		k.ok(err)
+		equal(k, "newest that is live", runs[0].Key, "ab:2026-03-03")
 	}},
 	{"text that is no text is stored clean, and ends the run (H49)", func(k *kit) {
 		j := Job("report")

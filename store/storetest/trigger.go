@@ -143,10 +143,12 @@ var triggerCases = []example{
 		reply, got := k.ask(a, r)
 		equal(k, "outcome", reply.Outcome, daybook.Refused)
 		equal(k, "run", got == nil, true)
+		equal(k, "activities", k.number("SELECT count(*) FROM daybook_activity"), 0)
 		a.Early, a.Note = true, "holiday"
 		reply, got = k.ask(a, r)
 		equal(k, "outcome", reply.Outcome, daybook.Started)
 		equal(k, "triggers", got.Triggers, 1)
+		equal(k, "activities", k.number("SELECT count(*) FROM daybook_activity WHERE action = 'trigger early' AND note = 'holiday'"), 1)
 	}},
 	{"sixteen doors at once: one starts, the others join", func(k *kit) {
 		j := Job("report")
