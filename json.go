@@ -51,7 +51,8 @@ func (c *jsonCheck) value() error {
 	switch t := t.(type) {
 	case json.Number:
 		if _, err := strconv.ParseFloat(t.String(), 64); err != nil {
-			return c.at(from, "line %d, column %d: the number %s is too large: some readers would take it for another", Clip(t.String(), 40))
+			line, column := c.place(from)
+			return Invalid("line %d, column %d: the number %s is too large: some readers would take it for another", line, column, Clip(t.String(), 40))
 		}
 	case json.Delim:
 		if t == '{' {
@@ -78,7 +79,8 @@ func (c *jsonCheck) object() error {
 		}
 		name, _ := t.(string)
 		if seen[name] {
-			return c.at(from, "line %d, column %d: the name %s stands twice in one object", strconv.Quote(Clip(name, 40)))
+			line, column := c.place(from)
+			return Invalid("line %d, column %d: the name %q stands twice in one object", line, column, Clip(name, 40))
 		}
 		seen[name] = true
 		if err := c.value(); err != nil {
@@ -99,9 +101,11 @@ func (c *jsonCheck) end() error {
 func (c *jsonCheck) noJSON(err error) error {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) || syntax.Error() == "unexpected end of JSON input" {
-		return c.at(int64(len(c.text)), "line %d, column %d: the text ends too soon")
+		line, column := c.place(int64(len(c.text)))
+		return Invalid("line %d, column %d: the text ends too soon", line, column)
 	}
-	return c.at(syntax.Offset-1, "line %d, column %d: %s", syntax.Error())
+	line, column := c.place(syntax.Offset - 1)
+	return Invalid("line %d, column %d: %s", line, column, syntax.Error())
 }
 
 // start is where the token begins that follows an offset.
@@ -112,9 +116,8 @@ func (c *jsonCheck) start(offset int64) int64 {
 	return offset
 }
 
-// at returns an error that names a place in the text. Columns are bytes, from 1.
-func (c *jsonCheck) at(offset int64, format string, args ...any) error {
+// place is a place in the text as people count: from 1, columns in bytes.
+func (c *jsonCheck) place(offset int64) (line, column int) {
 	before := c.text[:min(offset, int64(len(c.text)))]
-	line, column := 1+bytes.Count(before, []byte("\n")), len(before)-bytes.LastIndexByte(before, '\n')
-	return Invalid(format, append([]any{line, column}, args...)...)
+	return 1 + bytes.Count(before, []byte("\n")), len(before) - bytes.LastIndexByte(before, '\n')
 }

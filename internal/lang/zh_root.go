@@ -99,6 +99,13 @@ var zhRoot = map[string]string{
 	"payload of %d bytes: at most %d are allowed": "载荷有%d字节，最多允许%d字节",
 	"keep the data where it is and pass its id":   "数据留在原处，只传它的编号",
 	"it is not UTF-8":                             "不是 UTF-8",
+	"the payload can be read in two ways":         "载荷可以有两种读法",
+
+	// json.go
+	"line %d, column %d: %s":                                                                 "第%d行第%d列：%s",
+	"line %d, column %d: the text ends too soon":                                             "第%d行第%d列：内容不完整",
+	"line %d, column %d: the name %q stands twice in one object":                             "第%d行第%d列：同一个对象里名称%q出现了两次",
+	"line %d, column %d: the number %s is too large: some readers would take it for another": "第%d行第%d列：数字%s太大，有的程序会读成另一个数",
 
 	// runner.go
 	"the lease was lost":      "租约已丢失",
