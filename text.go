@@ -33,20 +33,35 @@ func Count(n int, one, more string, args ...any) Text {
 	return t
 }
 
+// Join puts sentences one behind the other. Those that are zero are left out.
+func Join(sentences ...Text) Text {
+	t := Text{}
+	for _, s := range sentences {
+		if !s.IsZero() {
+			t.args = append(t.args, s)
+		}
+	}
+	return t
+}
+
 // String says the sentence in English.
 func (t Text) String() string {
 	format := t.format
-	if t.one != "" {
+	switch {
+	case t.one != "":
 		format = t.one
+	case format == "":
+		format = strings.TrimSuffix(strings.Repeat("%s ", len(t.args)), " ")
 	}
 	return fmt.Sprintf(format, t.args...)
 }
 
-// Parts returns the name of the sentence, its English format, and its arguments.
+// Parts returns the name of the sentence, its English format, and its arguments; without a name these are sentences that
+// stand one behind the other.
 func (t Text) Parts() (format string, args []any) { return t.format, t.args }
 
 // IsZero reports whether there is no sentence.
-func (t Text) IsZero() bool { return t.format == "" }
+func (t Text) IsZero() bool { return t.format == "" && len(t.args) == 0 }
 
 // MarshalText writes the English sentence: what programs read is in one language.
 func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
@@ -59,3 +74,15 @@ type Words []string
 
 // String joins the words as English does.
 func (w Words) String() string { return strings.Join(w, ", ") }
+
+// Texts are parts of a sentence, one after the other: a; b; c.
+type Texts []Text
+
+// String joins the texts as English does.
+func (t Texts) String() string {
+	said := make([]string, len(t))
+	for i := range t {
+		said[i] = t[i].String()
+	}
+	return strings.Join(said, "; ")
+}

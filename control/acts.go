@@ -37,7 +37,7 @@ func (c *Control) Replay(ctx context.Context, p Person, keys []daybook.Key, note
 	if err != nil {
 		return nil, err
 	}
-	if note, err = reason(note, "a replay", false); err != nil {
+	if note, err = reason(note, daybook.Say("a replay"), false); err != nil {
 		return nil, err
 	}
 	if len(keys) == 0 {
@@ -183,7 +183,7 @@ func (c *Control) act(ctx context.Context, p Person, key daybook.Key, name, note
 	if err != nil {
 		return Acted{}, err
 	}
-	if note, err = reason(note, name+" "+daybook.Clip(string(key), daybook.MaxKeyBytes), required); err != nil {
+	if note, err = reason(note, command("%s %s", name, daybook.Clip(string(key), daybook.MaxKeyBytes)), required); err != nil {
 		return Acted{}, err
 	}
 	now := c.now()

@@ -31,7 +31,7 @@ func (c *Control) Ack(ctx context.Context, p Person, id, note string) (AckChange
 	if err != nil {
 		return AckChange{}, err
 	}
-	if note, err = reason(note, "an acknowledgement", false); err != nil {
+	if note, err = reason(note, daybook.Say("an acknowledgement"), false); err != nil {
 		return AckChange{}, err
 	}
 	number := notice.ParseID(id)
@@ -57,7 +57,7 @@ func (c *Control) Mute(ctx context.Context, p Person, job string, length time.Du
 	if err != nil {
 		return notice.Mute{}, err
 	}
-	if note, err = reason(note, "a mute", true); err != nil {
+	if note, err = reason(note, daybook.Say("a mute"), true); err != nil {
 		return notice.Mute{}, err
 	}
 	if length < 0 || length > daybook.MaxDelay {

@@ -10,7 +10,7 @@ import (
 )
 
 // Answer is what a person is told about a key that was asked for. Outcome, Exit, HTTP and Because are those of the table
-// of triggers against states; the other fields are what a sentence about it needs. Line and Next put it in words.
+// of triggers against states; the other fields are what a sentence about it needs. Text and Do put it in words, Line and Next in English ones.
 type Answer struct {
 	daybook.Reply
 	Key    daybook.Key
@@ -26,7 +26,7 @@ type Answer struct {
 	// Opens is the first fire of the window, or without one its start.
 	Opens time.Time
 	// Difference says where the payload given differs from the one the run was made with.
-	Difference []string
+	Difference daybook.Texts
 	// NobodyExecutes: the run waits for an executor, and no serve was seen lately.
 	NobodyExecutes bool
 	// At is the instant of the answer.
@@ -44,20 +44,19 @@ func (a Answer) About() *daybook.Run {
 }
 
 // Err returns nil unless the trigger was refused; then an error with CodeNotFound, CodeInvalid (another payload) or
-// CodeConflict, whose message is Line and whose hint is Next.
+// CodeConflict, whose message is Text and whose hint is Do.
 func (a Answer) Err() error {
 	if a.Outcome != daybook.Refused {
 		return nil
 	}
-	e := daybook.Conflict("%s", a.Line())
+	code := daybook.CodeConflict
 	switch {
 	case a.Exit == daybook.ExitNotFound:
-		e.Code = daybook.CodeNotFound
+		code = daybook.CodeNotFound
 	case a.Because == daybook.BecausePayload:
-		e.Code = daybook.CodeInvalid
+		code = daybook.CodeInvalid
 	}
-	e.Hint = a.Next()
-	return e
+	return daybook.New(code, "%s", a.Text()).WithHint("%s", a.Do())
 }
 
 // answer joins what a person needs to a reply.
@@ -108,19 +107,19 @@ func (c *Control) cover(ctx context.Context, run *daybook.Run) (*daybook.Run, er
 const maxDifferences = 5
 
 // difference names where two payloads differ: by the names at the top, where both are objects.
-func difference(had, given json.RawMessage, hash string) []string {
+func difference(had, given json.RawMessage, hash string) daybook.Texts {
 	switch {
 	case len(had) == 0 && hash == "":
-		return []string{msgNoPayload}
+		return daybook.Texts{noPayload()}
 	case len(had) == 0:
-		return []string{msgPayloadPruned}
+		return daybook.Texts{payloadPruned()}
 	}
 	before, ok1 := object(had)
 	after, ok2 := object(given)
 	if !ok1 || !ok2 {
-		return []string{differs("the payload", compact(had), compact(given))}
+		return daybook.Texts{payloadDiffers(compact(had), compact(given))}
 	}
-	var list []string
+	var list daybook.Texts
 	add := func(name, was, is string) {
 		if was != is {
 			list = append(list, differs(daybook.Clip(name, 60), was, is))

@@ -5,7 +5,7 @@
 //
 // Where to find what: trigger.go (ask for a key), answer.go (what is said to it), acts.go (letters and runs), jobs.go
 // (definitions, pauses, holds, the inventory), story.go (all that is known about a key), status.go (did everything
-// run?), doctor.go (is the installation sound?), alerts.go (who is told), reads.go (lists), messages.go (every text).
+// run?), doctor.go (is the installation sound?), alerts.go (who is told), reads.go (lists). What is said stands in errortext.go and its kin.
 package control
 
 import (
@@ -121,7 +121,7 @@ type Person struct {
 
 // check returns p with its default. Errors have CodeInvalid.
 func (p Person) check() (Person, error) {
-	name, err := plainText(p.Name, "name of who asks", daybook.MaxActorBytes)
+	name, err := plainText(p.Name, daybook.Say("name of who asks"), daybook.MaxActorBytes)
 	if err != nil {
 		return p, err
 	}
@@ -141,15 +141,15 @@ func (p Person) check() (Person, error) {
 
 // reason checks what a person gives as reason. Errors have CodeInvalid: missing where one is required, too long, or with
 // control characters, which could forge lines in a log or a mail.
-func reason(note, act string, required bool) (string, error) {
-	note, err := plainText(note, "reason", daybook.MaxReasonBytes)
+func reason(note string, act daybook.Text, required bool) (string, error) {
+	note, err := plainText(note, daybook.Say("reason"), daybook.MaxReasonBytes)
 	if err == nil && note == "" && required {
 		return "", daybook.Invalid("%s needs a reason", act).WithHint("add --reason, a sentence for whoever reads the record later")
 	}
 	return note, err
 }
 
-func plainText(s, what string, limit int) (string, error) {
+func plainText(s string, what daybook.Text, limit int) (string, error) {
 	s = strings.TrimSpace(s)
 	if len(s) > limit {
 		return "", daybook.Invalid("the %s has %d bytes: at most %d are allowed", what, len(s), limit)

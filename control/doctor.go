@@ -23,8 +23,8 @@ const (
 // Finding is one thing the doctor looked at.
 type Finding struct {
 	Level Level
-	What  string
-	Do    string // what to do about it; empty with ok
+	What  daybook.Text
+	Do    daybook.Text // what to do about it; zero with ok
 }
 
 // Limits of health.
@@ -60,7 +60,7 @@ type doctor struct {
 	found []Finding
 }
 
-func (d *doctor) add(level Level, what, do string) {
+func (d *doctor) add(level Level, what, do daybook.Text) {
 	d.found = append(d.found, Finding{Level: level, What: what, Do: do})
 }
 
@@ -69,9 +69,9 @@ func (d *doctor) ledger(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.add(LevelOK, ledgerText(info), "")
+	d.add(LevelOK, ledgerText(info), daybook.Text{})
 	if info.WALBytes > walMax {
-		d.add(LevelWarn, walText(info.WALBytes), msgWALDo)
+		d.add(LevelWarn, walText(info.WALBytes), walDo)
 	}
 	return nil
 }
@@ -93,31 +93,31 @@ func (d *doctor) nodes(ctx context.Context) error {
 				seen = n.SeenAt
 			}
 		}
-		d.add(LevelBad, nobodyText(seen, d.now)+waitingText(counts, d.now), msgServeDo)
+		d.add(LevelBad, idleQueueText(nobodyText(seen, d.now), counts, d.now), serveDo)
 		return nil
 	}
 	if late := d.now.Sub(counts.OldestDue); !counts.OldestDue.IsZero() && late > plannedWithin {
-		d.add(LevelWarn, queueText(late), msgQueueDo)
+		d.add(LevelWarn, queueText(late), queueDo)
 	}
 	here, _ := calendar.TZData()
 	sound := true
-	warn := func(level Level, what, do string) {
+	warn := func(level Level, what, do daybook.Text) {
 		sound = false
 		d.add(level, what, do)
 	}
 	for _, n := range d.alive {
 		if n.Offset > offsetMax || n.Offset < -offsetMax {
-			warn(LevelBad, offsetText(n), msgOffsetDo)
+			warn(LevelBad, offsetText(n), offsetDo)
 		}
 		if version, _, _ := strings.Cut(n.TZData, " "); version != "" && version != here {
-			warn(LevelWarn, tzdataText(n, here), msgTZDataDo)
+			warn(LevelWarn, tzdataText(n, here), tzdataDo)
 		}
 		if n.Version != d.alive[0].Version {
-			warn(LevelWarn, versionText(n, d.alive[0]), msgVersionDo)
+			warn(LevelWarn, versionText(n, d.alive[0]), versionDo)
 		}
 	}
 	if sound {
-		d.add(LevelOK, nodesText(d.alive, here), "")
+		d.add(LevelOK, nodesText(d.alive, here), daybook.Text{})
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (d *doctor) holds(ctx context.Context) error {
 		d.add(LevelBad, holdText(h), endHoldCommand(h))
 	}
 	if len(holds) == 0 {
-		d.add(LevelOK, msgNoHolds, "")
+		d.add(LevelOK, noHoldsText(), daybook.Text{})
 	}
 	return nil
 }
@@ -150,11 +150,11 @@ func (d *doctor) letters(ctx context.Context) error {
 	}
 	switch {
 	case old > 0:
-		d.add(LevelBad, oldLettersText(old), "daybook dead list")
+		d.add(LevelBad, oldLettersText(old), lettersDo)
 	case len(letters) > 0:
-		d.add(LevelWarn, lettersText(len(letters)), "daybook dead list")
+		d.add(LevelWarn, lettersText(len(letters)), lettersDo)
 	default:
-		d.add(LevelOK, msgNoLetters, "")
+		d.add(LevelOK, noLettersText(), daybook.Text{})
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func (d *doctor) jobs(ctx context.Context) error {
 		return err
 	}
 	if len(states) == 0 {
-		d.add(LevelWarn, msgNoJobs, msgNoJobsDo)
+		d.add(LevelWarn, noJobsText(), noJobsDo)
 		return nil
 	}
 	calendars := map[string]bool{}
@@ -192,7 +192,7 @@ func (d *doctor) jobs(ctx context.Context) error {
 		sound = sound && len(d.found) == before
 	}
 	if sound {
-		d.add(LevelOK, jobsText(len(states)), "")
+		d.add(LevelOK, jobsText(len(states)), daybook.Text{})
 	}
 	d.told(touching)
 	return nil
@@ -203,9 +203,9 @@ func (d *doctor) told(touching int) {
 	switch channels, known := d.c.o.Told(daybook.P0); {
 	case !known || touching == 0:
 	case len(channels) == 0:
-		d.add(LevelWarn, noChannelText(touching), msgNoChannelDo)
+		d.add(LevelWarn, noChannelText(touching), noChannelDo)
 	default:
-		d.add(LevelOK, channelsText(channels), "")
+		d.add(LevelOK, channelsText(channels), daybook.Text{})
 	}
 }
 
@@ -227,7 +227,7 @@ func (d *doctor) leftOpen(ctx context.Context, k known) error {
 		}
 	}
 	if len(open) > 0 {
-		d.add(LevelWarn, retiredText(k.state.Name, open), msgRetiredDo)
+		d.add(LevelWarn, retiredText(k.state.Name, open), retiredDo)
 	}
 	return nil
 }
@@ -235,9 +235,9 @@ func (d *doctor) leftOpen(ctx context.Context, k known) error {
 func (d *doctor) faulty(k known) {
 	switch {
 	case k.state.Fault != "":
-		d.add(LevelBad, "job "+k.state.Name+": "+oneLine(k.state.Fault), "daybook check")
+		d.add(LevelBad, jobFaultText(k.state.Name, oneLine(k.state.Fault)), checkDo)
 	case k.fault != nil:
-		d.add(LevelBad, "job "+k.state.Name+": "+oneLine(k.fault.Error()), "daybook check")
+		d.add(LevelBad, jobFaultText(k.state.Name, k.fault), checkDo)
 	}
 }
 
@@ -254,7 +254,7 @@ func (d *doctor) horizon(k known, seen map[string]bool) {
 	_, last := days.Horizon()
 	end, err := time.Parse(time.DateOnly, last)
 	if err == nil && end.Before(d.now.Add(horizonMin)) {
-		d.add(LevelWarn, horizonText(k.job.Calendar, last), msgHorizonDo)
+		d.add(LevelWarn, horizonText(k.job.Calendar, last), horizonDo)
 	}
 }
 
@@ -264,7 +264,7 @@ func (d *doctor) behind(k known) {
 		return
 	}
 	for f := range k.schedule.Between(k.state.Cursor, d.now.Add(-plannedWithin)) {
-		d.add(LevelBad, behindText(k.state.Name, f, d.now), msgServeDo)
+		d.add(LevelBad, behindText(k.state.Name, f, d.now), serveDo)
 		return
 	}
 }
@@ -309,7 +309,7 @@ func (d *doctor) accounted(ctx context.Context, k known) error {
 		}
 	}
 	if len(holes) > 0 {
-		d.add(LevelBad, holesText(holes), msgHolesDo)
+		d.add(LevelBad, holesText(holes), holesDo)
 	}
 	return nil
 }

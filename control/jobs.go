@@ -34,7 +34,7 @@ func (c *Control) setPaused(ctx context.Context, p Person, job, action, note str
 	if err != nil {
 		return PauseChange{}, err
 	}
-	if note, err = reason(note, "a pause", required); err != nil {
+	if note, err = reason(note, daybook.Say("a pause"), required); err != nil {
 		return PauseChange{}, err
 	}
 	if _, err := c.lookUp(ctx, job, true, now); err != nil {
@@ -67,7 +67,7 @@ func (c *Control) EndHold(ctx context.Context, p Person, name, note string) erro
 	if err != nil {
 		return err
 	}
-	if note, err = reason(note, "the end of a hold", true); err != nil {
+	if note, err = reason(note, daybook.Say("the end of a hold"), true); err != nil {
 		return err
 	}
 	now := c.now()

@@ -23,7 +23,7 @@ const (
 // Judgement is a verdict with what led to it, the weightiest first.
 type Judgement struct {
 	Verdict Verdict
-	Because []string // short phrases; empty with yes
+	Because []daybook.Text // short phrases; empty with yes
 }
 
 // Need is one thing that a person must look at.
@@ -32,8 +32,8 @@ type Need struct {
 	Kind     string // dead letter, unknown outcome, late, silent, fault, held, nobody executes
 	Job      string
 	Key      daybook.Key // empty where it is about a job, or the installation, as a whole
-	Text     string
-	Do       string // the command, or what else to do
+	Text     daybook.Text
+	Do       daybook.Text // the command, or what else to do
 	Since    time.Time
 	Run      *daybook.Run // nil where there is none
 	Alert    string       // the id of the open alert about a letter; empty: there is none
@@ -96,7 +96,7 @@ const (
 // Is the money right? Not known yet: there is no reconcile job.
 func (c *Control) Status(ctx context.Context, only ...string) (Status, error) {
 	now := c.now()
-	s := Status{At: now, Money: Judgement{Verdict: VerdictNotKnown, Because: []string{msgNoReconcile}}}
+	s := Status{At: now, Money: Judgement{Verdict: VerdictNotKnown, Because: []daybook.Text{noReconcileText()}}}
 	states, err := c.s.JobStates(ctx)
 	if err != nil {
 		return s, err
@@ -201,8 +201,8 @@ func (c *Control) needLetters(ctx context.Context, s *Status, letters []daybook.
 		return err
 	}
 	for i, l := range letters {
-		n := Need{Priority: l.Priority, Kind: "dead letter", Job: l.Job, Key: l.Key, Text: daybook.Clip(oneLine(l.Error), 300), Since: l.OpenedAt,
-			Do: "daybook dead replay " + string(l.Key), Alert: ids[l.Key]}
+		n := Need{Priority: l.Priority, Kind: "dead letter", Job: l.Job, Key: l.Key, Text: daybook.Say("%s", daybook.Clip(oneLine(l.Error), 300)), Since: l.OpenedAt,
+			Do: command("daybook dead replay %s", l.Key), Alert: ids[l.Key]}
 		if l.Kind == daybook.LetterUnknown {
 			n.Kind, n.Do = "unknown outcome", resolveCommand(l.Key)
 		}
@@ -312,7 +312,7 @@ func (s *Status) silent() {
 		for f := range v.known.schedule.Between(base, s.At.Add(-slack)) {
 			if f.Skip == "" {
 				s.NeedsYou = append(s.NeedsYou, Need{Priority: v.Job.Priority, Kind: "silent", Job: v.Name, Text: silentText(v, s.At), Since: f.At,
-					Do: "daybook job show " + v.Name})
+					Do: command("daybook job show %s", v.Name)})
 				break
 			}
 		}
@@ -324,14 +324,14 @@ func (s *Status) standing() {
 	for _, l := range s.Late {
 		if l.Over && l.Priority == daybook.P0 {
 			s.NeedsYou = append(s.NeedsYou, Need{Priority: l.Priority, Kind: "late", Job: l.Job, Key: l.Key, Text: lateRunText(l, s.At), Since: l.Since,
-				Do: "daybook key show " + string(l.Key), Run: l.Run})
+				Do: command("daybook key show %s", l.Key), Run: l.Run})
 		}
 	}
 	for _, v := range s.Jobs {
 		if v.Fault == "" {
 			continue
 		}
-		n := Need{Priority: daybook.P1, Kind: "fault", Job: v.Name, Text: faultText(v), Since: v.State.FaultAt, Do: "daybook check"}
+		n := Need{Priority: daybook.P1, Kind: "fault", Job: v.Name, Text: faultText(v), Since: v.State.FaultAt, Do: checkDo}
 		if v.Job != nil {
 			n.Priority = v.Job.Priority
 		}
@@ -341,10 +341,10 @@ func (s *Status) standing() {
 		s.NeedsYou = append(s.NeedsYou, Need{Priority: daybook.P0, Kind: "held", Text: holdText(h), Since: h.Since, Do: endHoldCommand(h)})
 	}
 	for _, n := range s.Idle {
-		s.NeedsYou = append(s.NeedsYou, Need{Priority: daybook.P0, Kind: "nobody executes", Text: idleText(n, s.At), Since: n.SeenAt, Do: "start " + n.Role})
+		s.NeedsYou = append(s.NeedsYou, Need{Priority: daybook.P0, Kind: "nobody executes", Text: idleText(n, s.At), Since: n.SeenAt, Do: daybook.Say("start %s", n.Role)})
 	}
 	if s.unserved() {
-		s.NeedsYou = append(s.NeedsYou, Need{Priority: daybook.P0, Kind: "nobody executes", Text: nobodyText(s.SeenAt, s.At), Since: s.SeenAt, Do: "daybook serve"})
+		s.NeedsYou = append(s.NeedsYou, Need{Priority: daybook.P0, Kind: "nobody executes", Text: nobodyText(s.SeenAt, s.At), Since: s.SeenAt, Do: serveDo})
 	}
 	slices.SortStableFunc(s.NeedsYou, func(a, b Need) int {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), a.Since.Compare(b.Since))
@@ -388,16 +388,16 @@ func (s *Status) figures() {
 
 // judge gives the verdict.
 func (s *Status) judge(letters int) {
-	var no, unknown []string
+	var no, unknown []daybook.Text
 	if letters > 0 {
 		no = append(no, lettersText(letters))
 	}
 	for _, n := range s.NeedsYou {
 		switch n.Kind {
 		case "late":
-			no = append(no, string(n.Key)+" "+n.Text)
+			no = append(no, about(n.Key, n.Text))
 		case "silent", "fault":
-			no = append(no, n.Job+" "+n.Text)
+			no = append(no, about(n.Job, n.Text))
 		case "held":
 			no = append(no, n.Text)
 		case "nobody executes":
@@ -405,11 +405,11 @@ func (s *Status) judge(letters int) {
 		}
 	}
 	if len(s.Jobs) == 0 {
-		unknown = append(unknown, msgNoJobs)
+		unknown = append(unknown, noJobsText())
 	}
 	for _, l := range s.Late {
 		if !l.Over || l.Priority != daybook.P0 {
-			unknown = append(unknown, string(l.Key)+" "+lateRunText(l, s.At))
+			unknown = append(unknown, about(l.Key, lateRunText(l, s.At)))
 		}
 	}
 	switch {

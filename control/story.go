@@ -27,7 +27,7 @@ type Story struct {
 	Absence Absence
 	Span    *daybook.Span // with AbsentSpan
 	Opens   time.Time     // with AbsentNotOpen
-	Why     string        // with AbsentNoWindow
+	Why     error         // with AbsentNoWindow
 	Zone    string        // in which times are shown
 
 	Cover    *daybook.Run  // the run that covers a coalesced one
@@ -46,7 +46,7 @@ type Story struct {
 type Entry struct {
 	At   time.Time
 	What string // trigger, attempt, question, late report, letter, act, pruned
-	Text string
+	Text daybook.Text
 	Note string // what explains it: a reason, an error; may be empty
 }
 
@@ -124,7 +124,7 @@ func (c *Control) absence(ctx context.Context, s *Story, parts daybook.KeyParts,
 		return nil
 	}
 	if _, err := k.schedule.WindowOf(parts.Window); err != nil {
-		s.Absence, s.Why = AbsentNoWindow, err.Error()
+		s.Absence, s.Why = AbsentNoWindow, err
 		return nil
 	}
 	t := target{known: k}
@@ -144,7 +144,7 @@ func (c *Control) absence(ctx context.Context, s *Story, parts daybook.KeyParts,
 // timeline puts everything in the order of time.
 func (s *Story) timeline() []Entry {
 	var list []Entry
-	add := func(at time.Time, what, text, note string) {
+	add := func(at time.Time, what string, text daybook.Text, note string) {
 		if !at.IsZero() {
 			list = append(list, Entry{At: at, What: what, Text: text, Note: oneLine(note)})
 		}
@@ -167,11 +167,7 @@ func (s *Story) timeline() []Entry {
 		add(r.ClaimedAt, "attempt", runningText(r), "")
 	}
 	for _, l := range s.Letters {
-		text := letterOpenedText(l)
-		if l.State == daybook.LetterOpen && s.Alert != "" {
-			text += ", alert " + s.Alert
-		}
-		add(l.OpenedAt, "letter", text, l.Error)
+		add(l.OpenedAt, "letter", letterOpenedText(l, s.Alert), l.Error)
 		add(l.ClosedAt, "letter", letterClosedText(l), l.Note)
 	}
 	for _, a := range s.Acts {
@@ -182,7 +178,7 @@ func (s *Story) timeline() []Entry {
 		}
 	}
 	if s.Run != nil {
-		add(s.Run.PrunedAt, "pruned", msgPruned, "")
+		add(s.Run.PrunedAt, "pruned", prunedText(), "")
 	}
 	slices.SortStableFunc(list, func(a, b Entry) int { return cmp.Compare(a.At.UnixMicro(), b.At.UnixMicro()) })
 	return list

@@ -99,7 +99,7 @@ func (c *Control) target(ctx context.Context, p Person, q Request, write bool, n
 	if err != nil {
 		return target{}, err
 	}
-	note, err := reason(q.Note, "asking for a window that is not open", q.Early)
+	note, err := reason(q.Note, daybook.Say("asking for a window that is not open"), q.Early)
 	if err != nil {
 		return target{}, err
 	}
@@ -228,12 +228,12 @@ func checkDate(k known, date string) error {
 	case daybook.Day, daybook.PreviousDay:
 		return nil
 	case daybook.PerEvent:
-		return noDate(k.job.Name, kind, "an event is named by its id: --window ID")
+		return noDate(k.job.Name, kind, daybook.Say("an event is named by its id: --window ID"))
 	default:
 		_, err := k.schedule.WindowOf("?")
-		hint := daybook.HintOf(err)
+		hint := daybook.HintText(err)
 		if w, err := k.schedule.OfDate(date); err == nil {
-			hint = "a fire on " + date + " answers for --window " + w.Label + "; " + hint
+			hint = daybook.Say("a fire on %s answers for --window %s; %s", date, w.Label, hint)
 		}
 		return noDate(k.job.Name, kind, hint)
 	}
@@ -279,7 +279,7 @@ func lastFire(s *calendar.Schedule, w daybook.Window) (first, last daybook.Fire,
 // like any other key.
 func (c *Control) further(ctx context.Context, parts daybook.KeyParts, note string) error {
 	if note == "" {
-		_, err := reason("", "a further effect for one window", true)
+		_, err := reason("", daybook.Say("a further effect for one window"), true)
 		return err
 	}
 	highest, err := c.s.HighestN(ctx, parts.Job, parts.Window, parts.Subject)

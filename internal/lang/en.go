@@ -49,6 +49,17 @@ var en = map[string]string{
 	"outcome.reused":  "reused",
 	"outcome.refused": "refused",
 
+	// The doors by which a key is asked for.
+	"source.schedule": "schedule",
+	"source.catchup":  "catchup",
+	"source.manual":   "manual",
+	"source.api":      "api",
+	"source.event":    "event",
+	"source.replay":   "replay",
+	"source.backfill": "backfill",
+	"source.drill":    "drill",
+	"source.once":     "once",
+
 	// Letters that were closed, and how.
 	"letter.open":        "open",
 	"letter.replayed":    "replayed",

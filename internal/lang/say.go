@@ -31,6 +31,9 @@ func (p Printer) Say(t daybook.Text) string {
 		return t.String()
 	}
 	format, args := t.Parts()
+	if format == "" { // sentences: their full stops part them
+		format = strings.Repeat("%s", len(args))
+	}
 	return p.format(sentence(format), args)
 }
 
@@ -141,6 +144,8 @@ func (p Printer) arg(a any) any {
 		return p.Say(a)
 	case daybook.Words:
 		return strings.Join(a, p.T("sep.list"))
+	case daybook.Texts:
+		return p.list(a)
 	case daybook.State:
 		return p.State(a)
 	case daybook.Reason:
@@ -151,10 +156,20 @@ func (p Printer) arg(a any) any {
 		return p.Letter(a)
 	case daybook.AlertKind:
 		return p.Alert(a)
+	case daybook.Source:
+		return p.Source(a)
 	case error:
 		return p.Error(a)
 	}
 	return a
+}
+
+func (p Printer) list(texts daybook.Texts) string {
+	said := make([]string, len(texts))
+	for i := range texts {
+		said[i] = p.Say(texts[i])
+	}
+	return strings.Join(said, p.T("sep.clause"))
 }
 
 // verb is one verb of a format: %[arg]flags and its letter. The zero verb is none.

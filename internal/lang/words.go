@@ -13,6 +13,9 @@ func (p Printer) Reason(r daybook.Reason, covering daybook.Key) string {
 // Outcome is the word for what a trigger was answered.
 func (p Printer) Outcome(o daybook.TriggerOutcome) string { return p.word("outcome.", string(o)) }
 
+// Source is the word for the door by which a key was asked for.
+func (p Printer) Source(s daybook.Source) string { return p.word("source.", string(s)) }
+
 // Letter is the word for how a dead letter stands.
 func (p Printer) Letter(s daybook.LetterState) string { return p.word("letter.", string(s)) }
 

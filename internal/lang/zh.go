@@ -49,6 +49,17 @@ var zh = map[string]string{
 	"outcome.reused":  "复用结果",
 	"outcome.refused": "拒绝",
 
+	// The doors by which a key is asked for.
+	"source.schedule": "调度",
+	"source.catchup":  "补跑",
+	"source.manual":   "手动",
+	"source.api":      "API",
+	"source.event":    "事件",
+	"source.replay":   "重放",
+	"source.backfill": "回填",
+	"source.drill":    "演练",
+	"source.once":     "once",
+
 	// Letters that were closed, and how.
 	"letter.open":        "未处理",
 	"letter.replayed":    "已重放",

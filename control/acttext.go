@@ -1,0 +1,95 @@
+package control
+
+import "github.com/daybook-run/daybook"
+
+// Line is Text in English.
+func (a Acted) Line() string { return a.Text().String() }
+
+// Text says in one sentence, or a few, what became of an act. It begins with the key.
+func (a Acted) Text() daybook.Text {
+	held, nobody, once := daybook.Text{}, daybook.Text{}, daybook.Text{}
+	if a.Run.Hold != "" {
+		held = heldText(a.Run)
+	}
+	if a.NobodyExecutes {
+		nobody = nobodyExecutes(a.Run)
+	}
+	if a.forOnce() {
+		once = onceOnly()
+	}
+	return daybook.Say("%s  %s", a.Key, daybook.Join(a.sentence(), held, nobody, once))
+}
+
+func (a Acted) sentence() daybook.Text {
+	switch {
+	case a.AskedBefore != "":
+		return daybook.Say("was asked to end by %s already: its executor ends it.", a.AskedBefore)
+	case a.Asked:
+		return daybook.Say("is running: its executor was asked to end it. If it has begun an effect, whether that happened is settled first.")
+	case a.Act == "dismiss":
+		return daybook.Say("dismissed.")
+	case a.Act == "cancel" && a.Run.State == daybook.Done:
+		return daybook.Say("the further attempt was cancelled; it stays done.")
+	case a.Act == "cancel":
+		return daybook.Say("cancelled.")
+	case a.Act == "reopen" && a.Run.State == daybook.Dead:
+		return daybook.Say("its letter is open again.")
+	case a.Act == "reopen":
+		return daybook.Say("scheduled again.")
+	case a.Run.State == daybook.Done:
+		return daybook.Say("done, as you said: its effect is never begun again.")
+	case a.Run.Reason == daybook.ReasonSettling:
+		return daybook.Say("the far side is asked again.")
+	case a.Act == "resolve":
+		return daybook.Say("not done, as you said: tried again at %s, with the next wire key.", clock(a.Run.Due, a.At, location(a.Run.Zone)))
+	}
+	return daybook.Say("%s.", a.Run.State)
+}
+
+// forOnce reports whether only `daybook once` runs what the act left to be run.
+func (a Acted) forOnce() bool {
+	return a.Run.State.Live() && a.Run.Home == daybook.HomeOnce && !a.Asked
+}
+
+// Next is Do in English.
+func (a Acted) Next() string { return a.Do().String() }
+
+// Do is the command that a person is likely to want after the act.
+func (a Acted) Do() daybook.Text {
+	switch {
+	case a.forOnce():
+		return onceCommand(daybook.JobState{}, a.Run)
+	case a.NobodyExecutes:
+		return executor(a.Run)
+	case a.Run.State.Live():
+		return command("daybook run watch %s", a.Key)
+	case a.Run.State == daybook.Dead && a.Run.Letter != nil && a.Run.Letter.State == daybook.LetterOpen:
+		return command("daybook dead show %s", a.Key)
+	}
+	return command("daybook key show %s", a.Key)
+}
+
+// Line is Text in English.
+func (p PauseChange) Line() string { return p.Text().String() }
+
+// Text says in one sentence what became of a pause or a resume.
+func (p PauseChange) Text() daybook.Text {
+	name := p.Job.Name
+	switch {
+	case p.Job.Paused && p.Changed:
+		return daybook.Say("job %s is paused: nothing new starts, and windows that become due are skipped: paused.", name)
+	case p.Job.Paused:
+		return daybook.Say("job %s was paused already at %s by %s. Nothing changed.", name, longClock(p.Job.PausedAt, zoneOf(p.Job)), whoever(p.Job.PausedBy))
+	case p.Changed:
+		return daybook.Say("job %s is resumed: what was held may start.", name)
+	}
+	return daybook.Say("job %s was not paused. Nothing changed.", name)
+}
+
+// Next is the command that a person is likely to want after it.
+func (p PauseChange) Next() string {
+	if p.Job.Paused {
+		return "daybook job resume " + p.Job.Name
+	}
+	return "daybook job next " + p.Job.Name
+}

@@ -1,0 +1,74 @@
+package control
+
+import (
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+func noReconcileText() daybook.Text { return daybook.Say("there is no reconcile job") }
+
+func noJobsText() daybook.Text { return daybook.Say("no job is defined") }
+
+func lettersText(n int) daybook.Text {
+	return daybook.Count(n, "%d open dead letter", "%d open dead letters")
+}
+
+func silentText(v JobView, now time.Time) daybook.Text {
+	if v.LastGood.Key == "" {
+		return daybook.Say("has no good window since it is known")
+	}
+	return daybook.Say("has had no good window since %s (%s ago)", v.LastGood.Key, short(now.Sub(v.LastGood.EndedAt)))
+}
+
+func lateRunText(l LateRun, now time.Time) daybook.Text {
+	late := short(now.Sub(l.Since))
+	switch {
+	case l.Run == nil:
+		return daybook.Say("is late by %s: no scheduler has decided it", late)
+	case l.Run.Hold != "":
+		return daybook.Say("is late by %s: held, %s", late, l.Run.Hold)
+	case l.Run.State == daybook.Running:
+		return daybook.Say("is late by %s: attempt %d is running", late, l.Run.Attempts)
+	case l.Run.State == daybook.Retryable && l.Run.LastError != "":
+		return daybook.Say("is late by %s: %s", late, daybook.Clip(oneLine(l.Run.LastError), 120))
+	}
+	return daybook.Say("is late by %s: %s", late, l.Run.State)
+}
+
+func faultText(v JobView) daybook.Text {
+	if v.known.fault != nil {
+		return daybook.Say("cannot be planned: %s", v.known.fault)
+	}
+	return daybook.Say("cannot be planned: %s", oneLine(v.Fault))
+}
+
+func holdText(h daybook.Hold) daybook.Text {
+	if h.Name == daybook.HoldClock {
+		return daybook.Say("held: the clock is not confirmed: %s", oneLine(h.Detail))
+	}
+	return daybook.Say("held: %s: %s", h.Name, oneLine(h.Detail))
+}
+
+func endHoldCommand(h daybook.Hold) daybook.Text {
+	return command("daybook freeze end %s --reason …", h.Name)
+}
+
+func nobodyText(seen, now time.Time) daybook.Text {
+	if seen.IsZero() {
+		return daybook.Say("nobody executes: no serve was ever seen")
+	}
+	return daybook.Say("nobody executes: a serve was seen last %s ago", short(now.Sub(seen)))
+}
+
+func idleText(n daybook.Node, now time.Time) daybook.Text {
+	if n.SeenAt.IsZero() {
+		return daybook.Say("nobody executes the jobs of the application %s: it was never seen", n.Role)
+	}
+	return daybook.Say("nobody executes the jobs of the application %s: it was seen last %s ago", n.Role, short(now.Sub(n.SeenAt)))
+}
+
+// about puts in front of a phrase what it is about: a key, or a job.
+func about[T ~string](subject T, text daybook.Text) daybook.Text {
+	return daybook.Say("%s %s", string(subject), text)
+}
