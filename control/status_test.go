@@ -23,7 +23,7 @@ func (b *bench) status() control.Status {
 func (b *bench) judged(what string, verdict control.Verdict, says string) control.Status {
 	b.t.Helper()
 	s := b.status()
-	because := strings.Join(s.Ran.Because, "; ")
+	because := daybook.Texts(s.Ran.Because).String()
 	if s.Ran.Verdict != verdict || !strings.Contains(because, says) || says == "" && because != "" {
 		b.t.Errorf("%s: %s, because %s; want %s, because %s", what, s.Ran.Verdict, because, verdict, says)
 	}
@@ -33,14 +33,14 @@ func (b *bench) judged(what string, verdict control.Verdict, says string) contro
 func TestDidEverythingRun(t *testing.T) {
 	each(t, func(b *bench) {
 		s := b.judged("an empty ledger", control.VerdictNotKnown, "no job is defined")
-		if s.Exit() != daybook.ExitNeedsPerson || s.Money.Verdict != control.VerdictNotKnown || s.Money.Because[0] != "there is no reconcile job" {
+		if s.Exit() != daybook.ExitNeedsPerson || s.Money.Verdict != control.VerdictNotKnown || s.Money.Because[0].String() != "there is no reconcile job" {
 			t.Errorf("empty: exit %d, money %+v", s.Exit(), s.Money)
 		}
 		b.at(utc("2026-03-01T12:00:00"))
 		renew := b.job(daybook.Job{Name: "renew", Schedule: "0 2 * * *", Window: daybook.Day, Priority: daybook.P0, Effects: daybook.Once})
 		mail := b.job(daybook.Job{Name: "mail", Schedule: "0 3 * * *", Window: daybook.Day})
 		s = b.judged("no serve", control.VerdictNotKnown, "no serve was ever seen")
-		if s.Exit() != daybook.ExitUnreachable || s.NeedsYou[0].Do != "daybook serve" {
+		if s.Exit() != daybook.ExitUnreachable || s.NeedsYou[0].Do.String() != "daybook serve" {
 			t.Errorf("no serve: exit %d, %+v", s.Exit(), s.NeedsYou)
 		}
 		b.beat(daybook.Node{})
@@ -91,7 +91,7 @@ func TestDidEverythingRun(t *testing.T) {
 		b.beat(daybook.Node{})
 		b.end("mail:2026-03-02", daybook.Outcome{Result: daybook.ResultPermanent, Error: "smtp 535 authentication failed"})
 		s = b.judged("dead", control.VerdictNo, "1 open dead letter")
-		if len(s.NeedsYou) != 1 || s.NeedsYou[0].Key != "mail:2026-03-02" || s.NeedsYou[0].Do != "daybook dead replay mail:2026-03-02" || s.NeedsYou[0].Run == nil {
+		if len(s.NeedsYou) != 1 || s.NeedsYou[0].Key != "mail:2026-03-02" || s.NeedsYou[0].Do.String() != "daybook dead replay mail:2026-03-02" || s.NeedsYou[0].Run == nil {
 			t.Errorf("dead: %+v", s.NeedsYou)
 		}
 		if only, err := b.Status(b.ctx, "renew"); err != nil || only.Ran.Verdict != control.VerdictYes || len(only.Jobs) != 1 {
@@ -128,7 +128,7 @@ func TestUnknownOutcomesAreShownWithHowToSettleThem(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, n := range s.NeedsYou {
-			if n.Kind == "unknown outcome" && strings.HasPrefix(n.Do, "daybook run resolve renew:2026-10-26 --step run --as ") && s.Counts.Unknown == 1 {
+			if n.Kind == "unknown outcome" && strings.HasPrefix(n.Do.String(), "daybook run resolve renew:2026-10-26 --step run --as ") && s.Counts.Unknown == 1 {
 				return
 			}
 		}
@@ -157,7 +157,7 @@ func TestSilenceIsMeasuredInBusinessWindows(t *testing.T) {
 			b.beat(daybook.Node{})
 			b.sql(fmt.Sprintf("UPDATE daybook_jobs SET cursor_us = %d", b.now.UnixMicro())) // a scheduler is at work, and runs nothing
 			s := b.status()
-			if got := s.Ran.Verdict == control.VerdictNo; got != c.silent || got && (s.NeedsYou[0].Kind != "silent" || !strings.Contains(s.NeedsYou[0].Text, "no good window since report:2026-10-23")) {
+			if got := s.Ran.Verdict == control.VerdictNo; got != c.silent || got && (s.NeedsYou[0].Kind != "silent" || !strings.Contains(s.NeedsYou[0].Text.String(), "no good window since report:2026-10-23")) {
 				t.Errorf("at %s: %+v %+v", c.at, s.Ran, s.NeedsYou)
 			}
 		}
@@ -269,7 +269,7 @@ func TestTheStoryOfAKey(t *testing.T) {
 		}
 		var lines []string
 		for _, e := range s.Timeline {
-			line := e.At.Format(time.TimeOnly) + " " + e.What + ": " + e.Text
+			line := e.At.Format(time.TimeOnly) + " " + e.What + ": " + e.Text.String()
 			if e.Note != "" {
 				line += " — " + e.Note
 			}
@@ -313,10 +313,10 @@ func TestTheDoctor(t *testing.T) {
 			}
 			var lines []string
 			for _, f := range found {
-				if f.Level != control.LevelOK && f.Do == "" {
+				if f.Level != control.LevelOK && f.Do.IsZero() {
 					t.Errorf("%q says nothing to do", f.What)
 				}
-				lines = append(lines, string(f.Level)+" "+f.What)
+				lines = append(lines, string(f.Level)+" "+f.What.String())
 			}
 			return strings.Join(lines, "\n")
 		}
@@ -380,7 +380,7 @@ func TestTheDoctorLooksAtCalendars(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range found {
-			if strings.HasPrefix(f.What, "calendar cn ends 20") && f.Level == control.LevelWarn {
+			if strings.HasPrefix(f.What.String(), "calendar cn ends 20") && f.Level == control.LevelWarn {
 				return
 			}
 		}

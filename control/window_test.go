@@ -140,7 +140,7 @@ func TestEventsAreKeyedByTheirID(t *testing.T) {
 			t.Errorf("the same event: %s", a.Line())
 		}
 		q.Payload = json.RawMessage(`{"n": 1.0, "m": "x"}`)
-		if a = b.trigger(q); a.HTTP != 422 || len(a.Difference) != 2 || a.Difference[0] != "n: 1, now 1.0" || a.Difference[1] != `m: absent, now "x"` {
+		if a = b.trigger(q); a.HTTP != 422 || len(a.Difference) != 2 || a.Difference[0].String() != "n: 1, now 1.0" || a.Difference[1].String() != `m: absent, now "x"` {
 			t.Errorf("another payload: %s %q", a.Line(), a.Difference)
 		}
 		if got := b.run(a.Key); string(got.Input) != `{"n": 1}` {

@@ -23,8 +23,8 @@ func newDoctor(a *app) *cobra.Command {
 type findingJSON struct {
 	Schema string        `json:"schema"`
 	Level  control.Level `json:"level"`
-	What   string        `json:"what"`
-	Do     string        `json:"do,omitempty"`
+	What   daybook.Text  `json:"what"`
+	Do     daybook.Text  `json:"do,omitzero"`
 }
 
 func (a *app) doctor(ctx context.Context) error {
@@ -51,24 +51,17 @@ func (a *app) doctor(ctx context.Context) error {
 			return err
 		}
 		if wanted > 0 {
-			a.say("%s a person", wants(wanted))
+			a.say("%s", daybook.Count(wanted, "%d thing wants a person", "%d things want a person"))
 			return &coded{code: daybook.ExitNeedsPerson, err: errors.New("told already"), silent: true}
 		}
 		return nil
 	})
 }
 
-func wants(n int) string {
-	if n == 1 {
-		return "1 thing wants"
-	}
-	return fmt.Sprintf("%d things want", n)
-}
-
 // finding writes what was looked at, and beneath it what to do.
 func (a *app) finding(w *bufio.Writer, f control.Finding) {
 	glyph := map[control.Level]string{control.LevelOK: "✓", control.LevelWarn: "!", control.LevelBad: "✕"}[f.Level]
-	lines := wrap(oneLine(f.What), a.columns()-8)
+	lines := wrap(oneLine(a.lang.Say(f.What)), a.columns()-8)
 	for i, line := range lines {
 		if i == 0 {
 			fmt.Fprintf(w, "%s %-5s %s\n", a.mark(glyph), f.Level, line)
@@ -76,9 +69,9 @@ func (a *app) finding(w *bufio.Writer, f control.Finding) {
 		}
 		fmt.Fprintf(w, "        %s\n", line)
 	}
-	for i, line := range wrap(oneLine(f.Do), a.columns()-10) {
+	for i, line := range wrap(oneLine(a.lang.Say(f.Do)), a.columns()-10) {
 		switch {
-		case f.Do == "":
+		case f.Do.IsZero():
 		case i == 0:
 			fmt.Fprintf(w, "        → %s\n", line)
 		default:

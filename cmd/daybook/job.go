@@ -105,7 +105,7 @@ func (a *app) jobList(ctx context.Context, all bool) error {
 			if j == nil {
 				j = &daybook.Job{}
 			}
-			left := ""
+			left := daybook.Text{}
 			if v.NextKey != "" {
 				left = short(v.Next.At.Sub(now))
 			}

@@ -53,10 +53,10 @@ type spanJSON struct {
 }
 
 type entryJSON struct {
-	At   time.Time `json:"at"`
-	What string    `json:"what"`
-	Text string    `json:"text"`
-	Note string    `json:"note,omitempty"`
+	At   time.Time    `json:"at"`
+	What string       `json:"what"`
+	Text daybook.Text `json:"text"`
+	Note string       `json:"note,omitempty"`
 }
 
 func newStoryJSON(s control.Story) storyJSON {
@@ -110,11 +110,8 @@ func (a *app) keyShow(ctx context.Context, key daybook.Key) error {
 		if err != nil {
 			return err
 		}
-		for i := range s.Timeline {
-			s.Timeline[i].Text = hosts.Replace(s.Timeline[i].Text)
-		}
 		w := bufio.NewWriter(a.Stdout)
-		a.tellStory(w, s, zone)
+		a.tellStory(w, s, zone, hosts)
 		if err := w.Flush(); err != nil {
 			return err
 		}
@@ -140,7 +137,7 @@ func (a *app) storyZone(ctx context.Context, c *control.Control, s control.Story
 
 // noKey is the error of a key without a record, with the nearest one that has.
 func (a *app) noKey(ctx context.Context, c *control.Control, s control.Story, told bool) error {
-	e := daybook.NotFound("%s", strings.TrimSuffix(s.Line(), "."))
+	e := daybook.NotFound("%s", s.Text())
 	runs, err := c.Runs(ctx, daybook.Filter{Job: s.Key.Job(), Limit: 500})
 	if err != nil {
 		return err
@@ -164,47 +161,45 @@ func (a *app) noKey(ctx context.Context, c *control.Control, s control.Story, to
 }
 
 // tellStory writes the head of a key and its story, line by line, in the order of time.
-func (a *app) tellStory(w *bufio.Writer, s control.Story, loc *time.Location) {
+func (a *app) tellStory(w *bufio.Writer, s control.Story, loc *time.Location, hosts *strings.Replacer) {
 	if s.Run != nil {
-		head, window := a.storyHead(s, loc), "window "+bounds(s.Run.Window, a.zoneOf(s.Run.Zone))
+		head, window := a.storyHead(s, loc), a.lang.F("window %s", bounds(s.Run.Window, a.zoneOf(s.Run.Zone)))
 		sep := "  "
 		if displayWidth(head)+2+displayWidth(window) > a.columns() {
 			sep = "\n  "
 		}
 		fmt.Fprintf(w, "%s%s%s\n", head, sep, window)
 	} else if s.Absence == control.AbsentSpan {
-		a.wrapped(w, "", s.Line())
+		a.wrapped(w, "", a.lang.Say(s.Text()))
 	}
 	if r := s.Run; r != nil {
 		if r.State.Live() && r.State != daybook.Running {
-			fmt.Fprintf(w, "  due %s\n", stamp(r.Due, loc))
+			fmt.Fprintln(w, a.lang.F("  due %s", stamp(r.Due, loc)))
 		}
 		if e := r.Effect; e != nil {
-			fmt.Fprintf(w, "  effect %s  %s  wire key %s%s\n", e.Step, strings.ReplaceAll(string(e.State), "_", " "), r.Key.WireKey(e.Step, e.Generation), settledBy(e))
+			fmt.Fprintln(w, a.lang.F("  effect %s  %s  wire key %s%s", e.Step, effectText(e.State), r.Key.WireKey(e.Step, e.Generation), settledBy(e)))
 		}
 		if len(r.Counts) > 0 {
-			fmt.Fprintf(w, "  reported  %s\n", oneLine(counts(r.Counts)))
+			fmt.Fprintln(w, a.lang.F("  reported  %s", counts(r.Counts)))
 		}
 	}
 	if len(s.Further) > 0 {
-		list := make([]string, len(s.Further))
-		for i, k := range s.Further {
-			list[i] = string(k)
-		}
-		fmt.Fprintf(w, "  see also  %s\n", strings.Join(list, ", "))
+		fmt.Fprintln(w, a.lang.F("  see also  %s", daybook.Words(texts(s.Further))))
 	}
 	format := time.TimeOnly
 	if !oneDay(s, loc) {
 		format = time.DateTime
 	}
 	widest := 0
-	for _, e := range s.Timeline {
-		if n := displayWidth(oneLine(e.Text)); e.Note != "" && n <= 48 {
+	said := make([]string, len(s.Timeline))
+	for i, e := range s.Timeline {
+		said[i] = oneLine(hosts.Replace(a.lang.Say(e.Text)))
+		if n := displayWidth(said[i]); e.Note != "" && n <= 48 {
 			widest = max(widest, n)
 		}
 	}
-	for _, e := range s.Timeline {
-		line := oneLine(e.Text)
+	for i, e := range s.Timeline {
+		line := said[i]
 		if e.Note != "" {
 			line = pad(line, widest) + "  " + oneLine(e.Note)
 		}
@@ -212,36 +207,54 @@ func (a *app) tellStory(w *bufio.Writer, s control.Story, loc *time.Location) {
 	}
 }
 
-func settledBy(e *daybook.Effect) string {
+func settledBy(e *daybook.Effect) daybook.Text {
 	if e.SettledBy == "" {
-		return ""
+		return daybook.Text{}
 	}
-	return "  settled by " + oneLine(e.SettledBy)
+	return daybook.Say("  settled by %s", oneLine(e.SettledBy))
 }
 
-func counts(m map[string]int64) string {
-	var list []string
-	for _, name := range sortedNames(m) {
-		list = append(list, fmt.Sprintf("%d %s", m[name], name))
+// effectText is the word for where an effect stands.
+func effectText(s daybook.EffectState) daybook.Text {
+	switch s {
+	case daybook.EffectNotDone:
+		return daybook.Say("not done")
+	case daybook.EffectBegun:
+		return daybook.Say("begun")
+	case daybook.EffectUnknown:
+		return daybook.Say("unknown")
+	case daybook.EffectDone:
+		return daybook.Say("done")
+	case daybook.EffectRefused:
+		return daybook.Say("refused")
 	}
-	return strings.Join(list, ", ")
+	return daybook.Say("%s", strings.ReplaceAll(string(s), "_", " ")) // of a later version
+}
+
+// counts are what a run reported, under the names that are its own.
+func counts(m map[string]int64) daybook.Words {
+	var list daybook.Words
+	for _, name := range sortedNames(m) {
+		list = append(list, oneLine(fmt.Sprintf("%d %s", m[name], name)))
+	}
+	return list
 }
 
 // storyHead is the first line: key, priority, state.
 func (a *app) storyHead(s control.Story, loc *time.Location) string {
 	r := s.Run
-	text := fmt.Sprintf("%s  %s  %s %s", r.Key, r.Priority, a.mark(glyphs[r.State]), r.State)
+	text := fmt.Sprintf("%s  %s  %s %s", r.Key, r.Priority, a.mark(glyphs[r.State]), a.lang.State(r.State))
 	if r.Reason != "" && r.Reason != daybook.ReasonCovered {
-		text += fmt.Sprintf(" (%s)", r.Reason)
+		text += a.lang.F(" (%s)", r.Reason)
 	}
 	if r.Hold != "" {
-		text += fmt.Sprintf(" (held: %s)", r.Hold)
+		text += a.lang.F(" (held: %s)", r.Hold)
 	}
 	if !r.EndedAt.IsZero() && !r.State.Live() {
 		text += " " + stamp(r.EndedAt, loc)
 	}
 	if s.Cover != nil {
-		text += fmt.Sprintf("  covered by %s, which is %s", s.Cover.Key, s.Cover.State)
+		text += "  " + a.lang.F("covered by %s, which is %s", s.Cover.Key, s.Cover.State)
 	}
 	return text
 }

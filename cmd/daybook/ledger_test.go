@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/daybook-run/daybook/internal/golden"
 )
@@ -322,7 +323,7 @@ func TestTables(t *testing.T) {
 		}
 	}
 	d.width, d.env["TERM"] = 80, "dumb"
-	if r := d.run("key", "show", "report:2026-03-27"); !isASCII(strings.ReplaceAll(r.stdout, "磁盘已满，明天再跑", "")) {
+	if r := d.run("key", "show", "report:2026-03-27"); strings.ContainsFunc(strings.ReplaceAll(r.stdout, "磁盘已满，明天再跑", ""), func(r rune) bool { return r > unicode.MaxASCII }) {
 		t.Errorf("a dumb terminal gets %s", r.stdout)
 	}
 }
@@ -348,6 +349,7 @@ func TestWrap(t *testing.T) {
 		{"a-very-long-word-of-a-key x", 10, "a-very-long-word-of-a-key|x"},
 		{"连接被拒绝请重试", 8, "连接被拒|绝请重试"},
 		{"错误 连接被拒绝", 10, "错误|连接被拒绝"},
+		{"错误 连接被拒绝，请重试（稍后）。", 12, "错误 连接被|拒绝，请重试|（稍后）。"},
 	} {
 		if got := strings.Join(wrap(c.text, c.columns), "|"); got != c.want {
 			t.Errorf("%q at %d: %q, want %q", c.text, c.columns, got, c.want)
@@ -360,7 +362,7 @@ func TestShort(t *testing.T) {
 		12 * time.Millisecond: "12ms", 59 * time.Second: "59s", 5*time.Minute + 4*time.Second: "5m04s",
 		26 * time.Hour: "1d2h", 90 * time.Minute: "1h30m", -time.Minute: "-1m00s",
 	} {
-		if got := short(d); got != want {
+		if got := short(d).String(); got != want {
 			t.Errorf("%s: %s, want %s", d, got, want)
 		}
 	}

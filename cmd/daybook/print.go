@@ -12,12 +12,13 @@ import (
 
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/calendar"
+	"github.com/daybook-run/daybook/internal/lang"
 )
 
 // grid is a table for people: columns as wide as they are shown, whatever the script of the text.
 type grid struct {
 	head []string
-	rows [][]any // string, or moment
+	rows [][]any // string, moment or daybook.Text
 	tail bool    // the last column is free text, which a terminal's edge may cut
 }
 
@@ -46,23 +47,23 @@ func (a *app) print(g *grid) error {
 	common := g.zone()
 	head := make(table.Row, len(g.head))
 	for i, h := range g.head {
-		head[i] = h
+		head[i] = a.lang.Phrase(h)
 		if common != nil && g.isMoment(i) {
-			head[i] = h + " (" + common.String() + ")"
+			head[i] = a.lang.Phrase(h) + " (" + common.String() + ")"
 		}
 	}
 	t.AppendHeader(head)
 	for _, cells := range g.rows {
 		row := make(table.Row, len(cells))
 		for i, c := range cells {
-			row[i] = cellText(c, common == nil)
+			row[i] = a.cell(c, common == nil)
 		}
 		t.AppendRow(row)
 	}
 	lines := strings.Split(t.Render(), "\n")
 	w := a.width()
 	const least = 10 // of free text, or cutting it would leave nothing to read
-	cut := g.tail && w >= displayWidth(lines[0][:strings.LastIndex(lines[0], g.head[len(g.head)-1])])+least
+	cut := g.tail && w >= displayWidth(lines[0][:strings.LastIndex(lines[0], a.lang.Phrase(g.head[len(g.head)-1]))])+least
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
 		if cut && displayWidth(lines[i]) > w {
@@ -100,7 +101,8 @@ func (g *grid) isMoment(column int) bool {
 	return false
 }
 
-func cellText(c any, zone bool) string {
+// cell writes what stands in a table.
+func (a *app) cell(c any, zone bool) string {
 	switch c := c.(type) {
 	case moment:
 		if c.at.IsZero() {
@@ -115,6 +117,8 @@ func cellText(c any, zone bool) string {
 			return "—"
 		}
 		return oneLine(c)
+	case daybook.Text:
+		return a.cell(a.lang.Say(c), zone)
 	}
 	return oneLine(fmt.Sprint(c))
 }
@@ -142,30 +146,47 @@ func (a *app) columns() int {
 	return 80
 }
 
-// wrap breaks a text at its spaces, and inside a word only where the word alone is too long and wide signs allow it.
+// wrap breaks a text at its spaces, and a word that is longer than a line between its wide signs. No line begins with what
+// closes (，。）) or ends with what opens.
 func wrap(s string, columns int) []string {
 	var lines []string
 	line := ""
 	for _, word := range strings.Fields(s) {
-		switch {
-		case line == "":
-			line = word
-		case text.StringWidthWithoutEscSequences(line)+1+text.StringWidthWithoutEscSequences(word) <= columns:
-			line += " " + word
-		default:
-			lines, line = append(lines, line), word
+		space, list := " ", []string{word}
+		if displayWidth(word) > columns {
+			list = pieces(word)
 		}
-		for text.StringWidthWithoutEscSequences(line) > columns && !isASCII(line) {
-			head := text.Trim(line, columns)
-			lines, line = append(lines, head), line[len(head):]
+		for _, piece := range list {
+			switch {
+			case line == "":
+				line = piece
+			case displayWidth(line)+displayWidth(space)+displayWidth(piece) <= columns:
+				line += space + piece
+			default:
+				lines, line = append(lines, line), piece
+			}
+			space = ""
 		}
 	}
 	return append(lines, line)
 }
 
-func isASCII(s string) bool {
-	return strings.IndexFunc(s, func(r rune) bool { return r > unicode.MaxASCII }) < 0
+// pieces cuts a word where a line may end inside it: on both sides of a wide sign.
+func pieces(word string) []string {
+	var list []string
+	last := rune(0)
+	for _, r := range word {
+		apart := last != 0 && (wide(last) || wide(r)) && !strings.ContainsRune("，。；：！？、）”…", r) && !strings.ContainsRune("（“", last)
+		if apart || len(list) == 0 {
+			list = append(list, "")
+		}
+		list[len(list)-1] += string(r)
+		last = r
+	}
+	return list
 }
+
+func wide(r rune) bool { return r > unicode.MaxASCII && lang.Width(string(r)) > 1 }
 
 // pad fills a text with spaces up to a display width.
 func pad(s string, columns int) string { return text.Pad(s, columns, ' ') }
@@ -196,22 +217,21 @@ func (a *app) zoneOf(name string) *time.Location { return a.displayZone(ownZone(
 func (a *app) moment(t time.Time, zone string) moment { return moment{t, a.zoneOf(zone)} }
 
 // short writes a duration with its two largest units: 1d4h, 5m34s, 12s.
-func short(d time.Duration) string {
-	sign := ""
+func short(d time.Duration) daybook.Text {
 	if d < 0 {
-		sign, d = "-", -d
+		return daybook.Say("-%s", short(-d))
 	}
 	switch {
 	case d < time.Second:
-		return sign + fmt.Sprintf("%dms", d.Milliseconds())
+		return daybook.Say("%dms", d.Milliseconds())
 	case d < time.Minute:
-		return sign + fmt.Sprintf("%ds", d/time.Second)
+		return daybook.Say("%ds", d/time.Second)
 	case d < time.Hour:
-		return sign + fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+		return daybook.Say("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
 	case d < 24*time.Hour:
-		return sign + fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+		return daybook.Say("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
 	}
-	return sign + fmt.Sprintf("%dd%dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+	return daybook.Say("%dd%dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }
 
 // oneLine keeps what a job, a far side or a person wrote from breaking the line it stands in, or the terminal.
@@ -264,5 +284,12 @@ func (w asciiWriter) Write(p []byte) (int, error) {
 func (a *app) next(command string) {
 	if command != "" {
 		a.say("  → %s", command)
+	}
+}
+
+// nextText suggests what to do, if there is something.
+func (a *app) nextText(do daybook.Text) {
+	if !do.IsZero() {
+		a.say("  → %s", do)
 	}
 }

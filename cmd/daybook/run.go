@@ -165,7 +165,7 @@ func (a *app) runShow(ctx context.Context, key daybook.Key) error {
 			if t.Probe {
 				name = "question"
 			}
-			began, took := t.BegunAt, ""
+			began, took := t.BegunAt, daybook.Text{}
 			if began.IsZero() {
 				began = t.ClaimedAt
 			}

@@ -48,7 +48,7 @@ type statusJSON struct {
 
 type judgementJSON struct {
 	Verdict control.Verdict `json:"verdict"`
-	Because []string        `json:"because"`
+	Because []daybook.Text  `json:"because"`
 }
 
 type needJSON struct {
@@ -56,8 +56,8 @@ type needJSON struct {
 	Kind     string           `json:"kind"`
 	Job      string           `json:"job,omitempty"`
 	Key      daybook.Key      `json:"key,omitempty"`
-	Text     string           `json:"text"`
-	Do       string           `json:"do"`
+	Text     daybook.Text     `json:"text"`
+	Do       daybook.Text     `json:"do"`
 	Since    time.Time        `json:"since,omitzero"`
 	Alert    string           `json:"alert,omitempty"`
 }
@@ -95,7 +95,7 @@ type liveJSON struct {
 
 func newStatusJSON(s control.Status) statusJSON {
 	because := func(j control.Judgement) judgementJSON {
-		return judgementJSON{j.Verdict, append([]string{}, j.Because...)}
+		return judgementJSON{j.Verdict, append([]daybook.Text{}, j.Because...)}
 	}
 	j := statusJSON{Schema: "daybook/status.v1", At: s.At, Exit: s.Exit(), Ran: because(s.Ran), Money: because(s.Money), NeedsYou: []needJSON{}, Late: []lateJSON{},
 		Today: []todayJSON{}, Done: s.Done, Of: s.Of, Next: []comingJSON{}, Letters: s.Counts.OpenLetters, Unknown: s.Counts.Unknown, Holds: []string{},
@@ -160,7 +160,7 @@ func (a *app) status(ctx context.Context, job string) error {
 			return err
 		}
 		if len(s.Jobs) == 0 {
-			a.next("daybook init writes a first daybook.yaml, daybook serve makes its jobs known")
+			a.say("  → daybook init writes a first daybook.yaml, daybook serve makes its jobs known")
 		}
 		if exit := s.Exit(); exit != 0 {
 			return &coded{code: exit, err: errors.New("told already"), silent: true}
@@ -171,31 +171,29 @@ func (a *app) status(ctx context.Context, job string) error {
 
 var verdictGlyph = map[control.Verdict]string{control.VerdictYes: "✓", control.VerdictNo: "✕", control.VerdictNotKnown: "?"}
 
-var verdictWord = map[control.Verdict]string{control.VerdictYes: "Yes", control.VerdictNo: "No", control.VerdictNotKnown: "Not known yet"}
-
 // tellStatus writes the five blocks: both verdicts, what needs a person, today's page, what comes next.
 func (a *app) tellStatus(w *bufio.Writer, s control.Status) {
-	ran := strings.Join(s.Ran.Because, "; ")
-	if s.Ran.Verdict == control.VerdictYes {
-		ran = fmt.Sprintf("%d of %d done", s.Done, s.Of)
-		if s.Of == 0 {
-			ran = "nothing was due yet"
-		}
-	} else if s.Of > 0 {
-		ran += fmt.Sprintf(" · %d of %d done", s.Done, s.Of)
+	ran, done := daybook.Say("%s", daybook.Texts(s.Ran.Because)), daybook.Say("%d of %d done", s.Done, s.Of)
+	switch yes := s.Ran.Verdict == control.VerdictYes; {
+	case yes && s.Of == 0:
+		ran = daybook.Say("nothing was due yet")
+	case yes:
+		ran = done
+	case s.Of > 0:
+		ran = daybook.Say("%s · %s", ran, done)
 	}
-	a.verdict(w, "RAN", s.Ran.Verdict, ran)
-	a.verdict(w, "MONEY", s.Money.Verdict, strings.Join(s.Money.Because, "; "))
+	a.verdict(w, daybook.Say("RAN"), s.Ran.Verdict, ran)
+	a.verdict(w, daybook.Say("MONEY"), s.Money.Verdict, daybook.Say("%s", daybook.Texts(s.Money.Because)))
 	fmt.Fprintf(w, "       %s\n", a.evidence(s))
 	if len(s.NeedsYou) > 0 {
-		fmt.Fprintf(w, "\nNEEDS YOU (%d)\n", len(s.NeedsYou))
+		fmt.Fprintf(w, "\n%s\n", a.lang.F("NEEDS YOU (%d)", len(s.NeedsYou)))
 		for _, n := range s.NeedsYou {
 			a.need(w, n, s.At)
 		}
 	}
 	a.today(w, s)
 	if len(s.Next) > 0 {
-		fmt.Fprintf(w, "\nNEXT 24 H\n")
+		fmt.Fprintf(w, "\n%s\n", a.lang.F("NEXT 24 H"))
 		for _, n := range s.Next {
 			zone := time.UTC
 			for _, v := range s.Jobs {
@@ -208,10 +206,11 @@ func (a *app) tellStatus(w *bufio.Writer, s control.Status) {
 	}
 }
 
-func (a *app) verdict(w *bufio.Writer, name string, v control.Verdict, text string) {
-	head := fmt.Sprintf("%-6s %s %s", name, verdictGlyph[v], pad(verdictWord[v], len(verdictWord[control.VerdictNotKnown])))
+func (a *app) verdict(w *bufio.Writer, name daybook.Text, v control.Verdict, text daybook.Text) {
+	word, longest := a.lang.Verdict(string(v)), a.lang.Verdict(string(control.VerdictNotKnown))
+	head := fmt.Sprintf("%s %s %s", pad(a.lang.Say(name), 6), verdictGlyph[v], pad(word, displayWidth(longest)))
 	indent := displayWidth(head) + 2
-	for i, line := range wrap(oneLine(text), a.columns()-indent) {
+	for i, line := range wrap(oneLine(a.lang.Say(text)), a.columns()-indent) {
 		if i == 0 {
 			fmt.Fprintf(w, "%s  %s\n", strings.Replace(head, verdictGlyph[v], a.mark(verdictGlyph[v]), 1), line)
 			continue
@@ -222,19 +221,19 @@ func (a *app) verdict(w *bufio.Writer, name string, v control.Verdict, text stri
 
 // evidence says how old what was said is.
 func (a *app) evidence(s control.Status) string {
-	text := "no serve was ever seen"
+	text := daybook.Say("no serve was ever seen")
 	switch {
 	case len(s.Serves) > 0:
-		text = fmt.Sprintf("%s alive, seen %s ago", plural(len(s.Serves), "serve"), short(max(s.At.Sub(s.SeenAt), 0)))
+		text = daybook.Count(len(s.Serves), "%d serve alive, seen %s ago", "%d serves alive, seen %s ago", short(max(s.At.Sub(s.SeenAt), 0)))
 	case !s.SeenAt.IsZero():
-		text = fmt.Sprintf("no serve alive, seen %s ago", short(s.At.Sub(s.SeenAt)))
+		text = daybook.Say("no serve alive, seen %s ago", short(s.At.Sub(s.SeenAt)))
 	}
 	for _, state := range []daybook.State{daybook.Running, daybook.Retryable, daybook.Scheduled} {
 		if n := s.Counts.Live[state]; n > 0 {
-			text += fmt.Sprintf(" · %d %s", n, state)
+			text = daybook.Say("%s · %d %s", text, n, state)
 		}
 	}
-	return text
+	return a.lang.Say(text)
 }
 
 func (a *app) need(w *bufio.Writer, n control.Need, now time.Time) {
@@ -242,10 +241,11 @@ func (a *app) need(w *bufio.Writer, n control.Need, now time.Time) {
 	if what != "" {
 		what += "  "
 	}
+	text := n.Text
 	if n.Kind == "unknown outcome" {
-		what += "whether it happened is unknown: "
+		text = daybook.Say("whether it happened is unknown: %s", text)
 	}
-	line := fmt.Sprintf("%s %s%s", n.Priority, what, oneLine(n.Text))
+	line := fmt.Sprintf("%s %s%s", n.Priority, what, oneLine(a.lang.Say(text)))
 	for i, l := range wrap(line, a.columns()-4) {
 		if i == 0 {
 			fmt.Fprintf(w, "  %s %s\n", a.mark("✕"), l)
@@ -254,13 +254,13 @@ func (a *app) need(w *bufio.Writer, n control.Need, now time.Time) {
 		}
 	}
 	if r := n.Run; r != nil && !n.Since.IsZero() {
-		text := fmt.Sprintf("since %s, %s", stamp(n.Since, a.zoneOf(r.Zone)), plural(r.Attempts, "attempt"))
+		text := daybook.Say("since %s, %s", stamp(n.Since, a.zoneOf(r.Zone)), daybook.Count(r.Attempts, "%d attempt", "%d attempts"))
 		if n.Alert != "" {
-			text += ", alert " + n.Alert
+			text = daybook.Say("%s, alert %s", text, n.Alert)
 		}
-		fmt.Fprintf(w, "      %s\n", text)
+		fmt.Fprintf(w, "      %s\n", a.lang.Say(text))
 	}
-	for i, l := range wrap(oneLine(n.Do), a.columns()-8) {
+	for i, l := range wrap(oneLine(a.lang.Say(n.Do)), a.columns()-8) {
 		if i == 0 {
 			fmt.Fprintf(w, "      → %s\n", l)
 		} else {
@@ -278,10 +278,10 @@ func (a *app) today(w *bufio.Writer, s control.Status) {
 	for _, v := range s.Jobs {
 		names, states = max(names, displayWidth(v.Name)), max(states, displayWidth(a.todayState(v)))
 		if v.Last != nil {
-			keys, times = max(keys, len(v.Last.Key)), max(times, len(took(v.Last)))
+			keys, times = max(keys, len(v.Last.Key)), max(times, displayWidth(a.lang.Say(took(v.Last))))
 		}
 	}
-	fmt.Fprintf(w, "\nTODAY'S PAGE\n")
+	fmt.Fprintf(w, "\n%s\n", a.lang.F("TODAY'S PAGE"))
 	for _, v := range s.Jobs {
 		priority := daybook.Priority("  ")
 		if v.Job != nil {
@@ -291,9 +291,10 @@ func (a *app) today(w *bufio.Writer, s control.Status) {
 		if r := v.Last; r != nil {
 			line += "  " + pad(string(r.Key), keys)
 			if times > 0 {
-				line += fmt.Sprintf("  %*s", times, took(r))
+				text := a.lang.Say(took(r))
+				line += strings.Repeat(" ", 2+times-displayWidth(text)) + text
 			}
-			line += "  " + figures(r)
+			line += "  " + a.lang.Say(figures(r))
 		}
 		fmt.Fprintln(w, strings.TrimRight(line, " "))
 	}
@@ -302,30 +303,30 @@ func (a *app) today(w *bufio.Writer, s control.Status) {
 func (a *app) todayState(v control.JobView) string {
 	switch s := jobStanding(v); s {
 	case "fault":
-		return "! fault"
+		return a.lang.F("! fault")
 	case "paused":
-		return "‖ paused"
+		return a.lang.F("‖ paused")
 	case "never ran":
-		return "∅ never ran"
+		return a.lang.F("∅ never ran")
 	default:
 		return glyphs[daybook.State(s)] + " " + s
 	}
 }
 
 // figures are the signature of a run: triggers 3 → ran 1 → charges 20.
-func figures(r *daybook.Run) string {
-	text := fmt.Sprintf("triggers %d → ran %d", r.Triggers, r.Attempts)
+func figures(r *daybook.Run) daybook.Text {
+	text := daybook.Say("triggers %d → ran %d", r.Triggers, r.Attempts)
 	for _, name := range sortedNames(r.Counts) {
-		text += fmt.Sprintf(" → %s %d", oneLine(name), r.Counts[name])
+		text = daybook.Say("%s → %s %d", text, oneLine(name), r.Counts[name])
 	}
 	return text
 }
 
-// took is how long the attempt took that ended a run, or "".
-func took(r *daybook.Run) string {
+// took is how long the attempt took that ended a run, or nothing.
+func took(r *daybook.Run) daybook.Text {
 	began := startedAt(r)
 	if began.IsZero() || r.EndedAt.IsZero() || r.EndedAt.Before(began) {
-		return ""
+		return daybook.Text{}
 	}
 	return short(r.EndedAt.Sub(began))
 }

@@ -135,7 +135,7 @@ type answerJSON struct {
 	Message        string                 `json:"message"`
 	Next           string                 `json:"next,omitempty"`
 	Opens          time.Time              `json:"opens,omitzero"`
-	Difference     []string               `json:"difference,omitempty"`
+	Difference     daybook.Texts          `json:"difference,omitempty"`
 	NobodyExecutes bool                   `json:"nobody_executes,omitempty"`
 	DryRun         bool                   `json:"dry_run,omitempty"`
 	Run            *runJSON               `json:"run,omitempty"`

@@ -153,6 +153,8 @@ daybook
 owner defaults timezone effects once repeatable window day missed never catch_up coalesce skip overlap wait work event long
 steps remembers run shell jitter true renew job sub
 done not ask
+slots channels alerts serve manual api yaml
+KEY JOB LABEL ID
 At`)
 
 var latinWord = regexp.MustCompile(`[A-Za-z][A-Za-z_]*[A-Za-z]`)
