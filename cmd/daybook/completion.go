@@ -88,7 +88,7 @@ func texts[T ~string](list []T) []string {
 // files are the flags and arguments that name a file: there the shell completes by itself.
 var (
 	fileFlags = []string{"config", "payload", "token-file"}
-	fileArgs  = []string{"daybook check", "daybook init", "daybook db backup", "daybook man", "daybook once"}
+	fileArgs  = []string{"daybook check", "daybook init", "daybook db backup", "daybook man", "daybook once", "daybook import crontab", "daybook import systemd"}
 )
 
 // completeTree gives each flag and each argument its completion: by its name where it is always the same, else none. A

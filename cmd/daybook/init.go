@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	_ "embed"
 	"errors"
 	"io/fs"
@@ -20,9 +21,14 @@ var initFile string
 // initZone is the place of the zone in initFile.
 const initZone = "@ZONE@"
 
+// initOptions is what init was asked for.
+type initOptions struct {
+	zone                string
+	fromCrontab, dryRun bool
+}
+
 func newInit(a *app) *cobra.Command {
-	var zone string
-	var dryRun bool
+	var o initOptions
 	cmd := &cobra.Command{
 		Use:     "init [FILE]",
 		Short:   textInit,
@@ -35,49 +41,94 @@ func newInit(a *app) *cobra.Command {
 				path = args[0]
 			}
 			if cmd.Flags().Changed("zone") {
-				if _, err := calendar.Zone(zone); err != nil {
+				if _, err := calendar.Zone(o.zone); err != nil {
 					return flagged("--zone", err)
 				}
-			} else if zone = a.LocalZone(); zone == "" {
-				zone = "UTC"
 			}
-			return a.init(path, zone, dryRun)
+			if o.fromCrontab {
+				return a.initFromCrontab(cmd.Context(), path, o)
+			}
+			if o.zone == "" {
+				if o.zone = a.LocalZone(); o.zone == "" {
+					o.zone = "UTC"
+				}
+			}
+			return a.init(path, o)
 		},
 	}
-	cmd.Flags().StringVar(&zone, "zone", "", textFlagInitZone)
-	writing(cmd, &dryRun)
+	f := cmd.Flags()
+	f.StringVar(&o.zone, "zone", "", textFlagInitZone)
+	f.BoolVar(&o.fromCrontab, "from-crontab", false, textFlagFromCrontab)
+	writing(cmd, &o.dryRun)
 	return cmd
 }
 
 // init writes a first file. It never touches one that is there.
-func (a *app) init(path, zone string, dryRun bool) error {
-	text := strings.ReplaceAll(initFile, initZone, zone)
-	if dryRun {
+func (a *app) init(path string, o initOptions) error {
+	text := strings.ReplaceAll(initFile, initZone, o.zone)
+	if o.dryRun {
 		_, err := a.Stdout.Write([]byte(text))
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	switch {
-	case errors.Is(err, fs.ErrExist):
-		return daybook.Conflict("%s exists and is left as it is", path).WithHint("daybook check %s reads it; daybook init OTHER.yaml writes another", path)
-	case err != nil:
-		return &daybook.Error{Code: daybook.CodeInvalid, Message: "write " + path, Err: plain(err), Hint: "name a file in a directory that you may write to"}
-	}
-	_, err = f.WriteString(text)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		return &daybook.Error{Code: daybook.CodeInternal, Message: "write " + path, Err: plain(err)}
-	}
-	next := "daybook check"
-	if path != config.DefaultPath {
-		next += " " + path
+	if err := writeNew(path, []byte(text), 0o644); err != nil {
+		return err
 	}
 	if a.flags.json {
-		return a.printJSON(map[string]string{"schema": "daybook/init.v1", "file": path, "timezone": zone, "next": next})
+		return a.printJSON(map[string]string{"schema": "daybook/init.v1", "file": path, "timezone": o.zone, "next": checkCommand(path)})
 	}
-	a.say("wrote %s with the time zone %s: read it, change it, then:  %s", path, zone, next)
+	a.say("wrote %s with the time zone %s: read it, change it, then:  %s", path, o.zone, checkCommand(path))
+	return nil
+}
+
+// initFromCrontab writes the file that the crontab of the user becomes.
+func (a *app) initFromCrontab(ctx context.Context, path string, o initOptions) error {
+	if _, err := os.Lstat(path); err == nil && !o.dryRun { // before anybody is asked anything
+		return fileExists(path)
+	}
+	r, zone, err := a.importCrontab(ctx, nil, importFlags{zone: o.zone})
+	if err != nil {
+		return err
+	}
+	if o.dryRun {
+		return a.imported(r)
+	}
+	if err := writeNew(path, r.YAML, 0o644); err != nil {
+		return err
+	}
+	if a.flags.json {
+		return a.printJSON(map[string]any{"schema": "daybook/init.v1", "file": path, "timezone": zone, "next": checkCommand(path), "jobs": len(r.Jobs), "not_imported": len(r.Left)})
+	}
+	a.tellLeft(r)
+	a.say("wrote %s with %d jobs of the crontab, all paused (%d not imported): read it, then:  %s", path, len(r.Jobs), len(r.Left), checkCommand(path))
+	return nil
+}
+
+// checkCommand is what to type after a file was written.
+func checkCommand(path string) string {
+	if path == config.DefaultPath {
+		return "daybook check"
+	}
+	return "daybook check " + shellWord(path)
+}
+
+func fileExists(path string) error {
+	return daybook.Conflict("%s exists and is left as it is", path).WithHint("daybook check %s reads it; daybook init OTHER.yaml writes another", path)
+}
+
+// writeNew writes a file that is not there yet. What it could not write whole it takes away again.
+func writeNew(path string, text []byte, mode fs.FileMode) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return fileExists(path)
+	case err != nil:
+		return daybook.New(daybook.CodeInvalid, "write %s", path).Because(plain(err)).WithHint("name a file in a directory that you may write to")
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		err = errors.Join(err, os.Remove(path))
+		return daybook.New(daybook.CodeInternal, "write %s", path).Because(plain(err))
+	}
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,13 +27,19 @@ type result struct {
 func call(t *testing.T, env map[string]string, args ...string) result {
 	t.Helper()
 	var out, errs bytes.Buffer
-	a := &app{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs,
-		Now:       func() time.Time { return time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC) },
-		LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
-		ReadFile:  os.ReadFile,
-		LocalZone: func() string { return "Europe/Berlin" }}
+	a := testApp(&out, &errs)
+	a.LookupEnv = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	code := a.run(context.Background(), args)
 	return result{code, out.String(), errs.String()}
+}
+
+// testApp is one call of the program on that day, with an empty environment.
+func testApp(out, errs io.Writer) *app {
+	return &app{Stdin: strings.NewReader(""), Stdout: out, Stderr: errs,
+		Now:       func() time.Time { return time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC) },
+		LookupEnv: func(string) (string, bool) { return "", false },
+		ReadFile:  os.ReadFile,
+		LocalZone: func() string { return "Europe/Berlin" }}
 }
 
 // TestFiresCases runs every row of the calendar cases through the command line.

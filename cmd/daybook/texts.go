@@ -24,9 +24,11 @@ Exit codes: 0 done or already done, 1 it failed, 2 usage or file, 3 a person is 
 
 	textInit     = "Write a first daybook.yaml, with comments"
 	textInitLong = `Writes a file that passes check: one harmless job, and examples to uncomment. A file that is there is never
-overwritten. The time zone of this machine is written down as a proposal.`
-	textInitExample  = "  daybook init\n  daybook init --zone Asia/Shanghai\n  daybook init -n"
-	textFlagInitZone = "time zone to write (default: that of this machine, else UTC)"
+overwritten. The time zone of this machine is written down as a proposal. With --from-crontab the file has your
+crontab's jobs, all paused: daybook import crontab tells more.`
+	textInitExample     = "  daybook init\n  daybook init --zone Asia/Shanghai\n  daybook init -n\n  daybook init --from-crontab"
+	textFlagFromCrontab = "write the jobs of your crontab (crontab -l), all paused"
+	textFlagInitZone    = "time zone to write (default: that of this machine, else UTC)"
 
 	textCheck     = "Check the file; show the next fires and their keys"
 	textCheckLong = `Reads the file and tells all its faults at once, each with its place and its remedy (exit 2), or shows, for
@@ -190,4 +192,20 @@ this program, really killed. What it says of money is counted from the book of t
 process. Ctrl-C ends everything; nothing is left, unless --keep.`
 	textDemoGateway = "The payment gateway of the demo"
 	textDemoCharge  = "The work of the demo's job"
+)
+
+const (
+	textImport            = "Write a daybook.yaml that says what another scheduler does"
+	textImportCrontab     = "From a crontab: yours, a file, or those of the machine"
+	textImportCrontabLong = `Prints a file on stdout: a job for each line, with the same fires and the same command, each paused, and a comment
+wherever cron is odd. What cannot be said stands there as a comment, and on stderr. The crontab is not changed; how
+to switch over, job by job, stands at the end of the file.`
+	textImportCrontabExample = "  daybook import crontab > daybook.yaml && daybook check\n  daybook import crontab --system\n  ssh old crontab -l | daybook import crontab - --zone Europe/Berlin"
+	textImportSystemd        = "From systemd timers and their services"
+	textImportSystemdLong    = `Prints a file on stdout: a job for each timer of the directory (default /etc/systemd/system), with what its service
+starts; drop-ins are read. What cannot be carried over is said in a comment. Nothing is changed.`
+	textImportSystemdExample = "  daybook import systemd > daybook.yaml && daybook check\n  daybook import systemd ~/.config/systemd/user"
+	textFlagSystem           = "the tables of the machine, /etc/crontab and /etc/cron.d; of FILE: its sixth field is the user"
+	textFlagImportZone       = "time zone in which it has fired (default: that of this machine)"
+	textFlagObeyZone         = "CRON_TZ moved the fires, as with cronie; Debian's cron ignores it"
 )
