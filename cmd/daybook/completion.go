@@ -138,6 +138,8 @@ func (a *app) completionOf(flag string) cobra.CompletionFunc {
 		return value(daybook.StepRun)
 	case "group":
 		return value("error")
+	case "example":
+		return value(exampleNames...)
 	case "lang":
 		return value("en", "zh-CN")
 	case "tz", "zone", "show-tz":

@@ -23,14 +23,14 @@ const initZone = "@ZONE@"
 
 // initOptions is what init was asked for.
 type initOptions struct {
-	zone                string
+	zone, example       string
 	fromCrontab, dryRun bool
 }
 
 func newInit(a *app) *cobra.Command {
 	var o initOptions
 	cmd := &cobra.Command{
-		Use:     "init [FILE]",
+		Use:     "init [FILE|DIR]",
 		Short:   textInit,
 		Long:    textInitLong,
 		Example: textInitExample,
@@ -39,6 +39,15 @@ func newInit(a *app) *cobra.Command {
 			path := a.configPath()
 			if len(args) == 1 {
 				path = args[0]
+			}
+			if o.example != "" {
+				if o.fromCrontab || o.zone != "" {
+					return daybook.Invalid("--example goes with neither --from-crontab nor --zone").WithHint("the example has a file and a zone of its own")
+				}
+				if len(args) == 0 {
+					path = "."
+				}
+				return a.initExample(path, o)
 			}
 			if cmd.Flags().Changed("zone") {
 				if _, err := calendar.Zone(o.zone); err != nil {
@@ -59,6 +68,7 @@ func newInit(a *app) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.zone, "zone", "", textFlagInitZone)
 	f.BoolVar(&o.fromCrontab, "from-crontab", false, textFlagFromCrontab)
+	f.StringVar(&o.example, "example", "", textFlagExample)
 	writing(cmd, &o.dryRun)
 	return cmd
 }

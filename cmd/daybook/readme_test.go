@@ -137,16 +137,3 @@ func printed(said string) *regexp.Regexp {
 	pattern := regexp.QuoteMeta(stable(said))
 	return regexp.MustCompile(`(?s)^` + strings.ReplaceAll(pattern, "…", ".*") + `$`)
 }
-
-// TestTheExampleFilePassesCheck checks the file that is shipped as an example.
-func TestTheExampleFilePassesCheck(t *testing.T) {
-	r := call(t, nil, "check", "../../examples/daybook.yaml")
-	if r.code != 0 {
-		t.Fatalf("exit %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	for _, key := range []string{"renew:2026-03-29", "weekly-report:2026-W13", "close-month:2026-03"} {
-		if !strings.Contains(r.stdout, key) {
-			t.Errorf("%s is missing:\n%s", key, r.stdout)
-		}
-	}
-}

@@ -25,8 +25,10 @@ Exit codes: 0 done or already done, 1 it failed, 2 usage or file, 3 a person is 
 	textInit     = "Write a first daybook.yaml, with comments"
 	textInitLong = `Writes a file that passes check: one harmless job, and examples to uncomment. A file that is there is never
 overwritten. The time zone of this machine is written down as a proposal. With --from-crontab the file has your
-crontab's jobs, all paused: daybook import crontab tells more.`
-	textInitExample     = "  daybook init\n  daybook init --zone Asia/Shanghai\n  daybook init -n\n  daybook init --from-crontab"
+crontab's jobs, all paused: daybook import crontab tells more. With --example the argument is a directory (default .),
+and what is written there runs as it stands: its README has the commands.`
+	textInitExample     = "  daybook init\n  daybook init --zone Asia/Shanghai\n  daybook init -n\n  daybook init --from-crontab\n  daybook init --example saas shop"
+	textFlagExample     = "write an example into a directory: saas, six jobs with a server to call"
 	textFlagFromCrontab = "write the jobs of your crontab (crontab -l), all paused"
 	textFlagInitZone    = "time zone to write (default: that of this machine, else UTC)"
 
