@@ -69,34 +69,6 @@ type Attempt struct {
 	LateTaken  bool
 }
 
-// EffectState is where an effect stands.
-type EffectState string
-
-// States of an effect. A step without effect uses the same words, and is simply done again unless it is done.
-const (
-	EffectBegun   EffectState = "begun"    // marked durably before it was started
-	EffectDone    EffectState = "done"     // never begun again
-	EffectNotDone EffectState = "not_done" // its last try did not happen, and no earlier try is open
-	EffectRefused EffectState = "refused"  // likewise, and it never will under this wire key: a replay takes the next one
-	EffectUnknown EffectState = "unknown"  // a try ended without an answer: probe, memory or a person settles it
-)
-
-// Effect is the record of a named step that touches the outside world. The whole attempt of an `effects: once` job
-// without steps is one effect named StepRun.
-type Effect struct {
-	Key        Key
-	Step       string
-	State      EffectState
-	Generation int       // of the wire key, from 1; rises after a definite no only
-	Open       bool      // an earlier try under the current wire key ended without an answer
-	FirstAt    time.Time // the first try under the current wire key began
-	EndedAt    time.Time // the last try ended, or was declared over
-	Tries      int
-	Fence      int64           // of the last try
-	SettledBy  string          // probe, late report, or the person; empty when the attempt itself said so
-	Data       json.RawMessage // the result handed back, or the probe's
-}
-
 // permanentError and its kin carry a Result through an error returned by a Go function.
 type resultError struct {
 	result Result

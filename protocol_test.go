@@ -342,7 +342,7 @@ func (w *world) begin() {
 	e, ok := k.run.Begin(w.policy(), w.now)
 	if w.bug == "forgetful" && !ok && k.run.Effect.State == EffectUnknown {
 		forgotten := *k.run
-		forgotten.Effect = &Effect{Key: k.run.Key, Step: StepRun, State: EffectNotDone, Generation: k.run.Effect.Generation, FirstAt: k.run.Effect.FirstAt}
+		forgotten.Effect = &StepRecord{Key: k.run.Key, Step: StepRun, State: EffectNotDone, Generation: k.run.Effect.Generation, FirstAt: k.run.Effect.FirstAt}
 		e, ok = forgotten.Begin(w.policy(), w.now)
 	}
 	if !ok {

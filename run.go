@@ -43,6 +43,7 @@ const (
 	ReasonCovered         Reason = "covered by"
 	ReasonEarly           Reason = "early"
 	ReasonSettling        Reason = "settling"    // an effect's outcome is unknown and is being asked for
+	ReasonUnsettled       Reason = "unsettled"   // likewise: the work itself asks, in its next attempt
 	ReasonRetry           Reason = "retry"       // on the ladder
 	ReasonLost            Reason = "lost"        // the attempt's end was reported by nobody
 	ReasonInterrupted     Reason = "interrupted" // cut off by a shutdown
@@ -93,13 +94,15 @@ type Run struct {
 	Lease       time.Time
 	Asking      string // random id of the claim of a question to the far side
 	ClaimedAt   time.Time
-	BegunAt     time.Time // the current attempt's work began; zero: it did not, or has ended
-	Attempts    int       // tries that began, ever
-	Failures    int       // what the ladder counts; a replay resets them
-	Losses      int       // lost attempts in a row
-	Again       bool      // a further attempt of a run that is done
-	CancelledBy string    // a person asked for the end of the current attempt
-	Effect      *Effect   // the whole attempt as one effect: `effects: once` without steps, once it has begun
+	BegunAt     time.Time     // the current attempt's work began; zero: it did not, or has ended
+	Attempts    int           // tries that began, ever
+	Failures    int           // what the ladder counts; a replay resets them
+	Losses      int           // lost attempts in a row
+	Again       bool          // a further attempt of a run that is done
+	CancelledBy string        // a person asked for the end of the current attempt
+	Effect      *StepRecord   // the whole attempt as one effect: `effects: once` without steps, once it has begun
+	Records     []*StepRecord // of a run with steps: those that began, in their order
+	Marks       int64         // rises with every write to Records
 
 	Input       json.RawMessage // the payload given by a caller; nil after pruning
 	PayloadHash string

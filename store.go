@@ -75,7 +75,7 @@ type Claimer interface {
 	Claim(ctx context.Context, c Claim, now time.Time) ([]*Run, error)
 	// Begin marks, durably, that the work of a claimed run starts: the effect as a whole if there is one. The run is
 	// updated. An error with CodeStale means that it must not start.
-	Begin(ctx context.Context, r *Run, e *Effect, now time.Time) error
+	Begin(ctx context.Context, r *Run, e *StepRecord, now time.Time) error
 	// Renew extends the leases of what a node holds and returns what it does not hold any more, or was asked to end.
 	Renew(ctx context.Context, held []*Run, lease, now time.Time) ([]Notice, error)
 	// Expired returns running runs, and questions, whose lease is over at now, or ends after `ahead`: a clock that leapt

@@ -64,6 +64,7 @@ var Arrows = []Arrow{
 
 	{Dead, OnResolve, Done},
 	{Dead, OnResolve, Retryable},
+	{Dead, OnResolve, Dead}, // another step is still unknown
 	{Dead, OnReplay, Retryable},
 	{Dead, OnDismiss, Dead}, // the letter is closed
 	{Dead, OnReopen, Dead},  // a dismissed letter is opened again
@@ -91,6 +92,8 @@ type Transition struct {
 	Asking string
 	// CancelledBy is compared too: whoever asked for the end meanwhile is heard.
 	CancelledBy string
+	// Marks is compared too, of a run with steps: what came to one of them meanwhile is seen first.
+	Marks int64
 	// Lease and Began are what a rescue saw, and on lost are compared too: a lease that was renewed since, or work that was
 	// marked begun since, is not lost.
 	Lease time.Time
@@ -109,10 +112,11 @@ type Transition struct {
 	Counts map[string]int64 // likewise
 	Keep   bool             // To is done and keeps the result it had: a further attempt failed
 
-	Attempt  *Attempt // the row of the attempt that ended, or its late report
-	Effect   *Effect  // as it stands afterwards
-	Letter   *Letter  // opened, or opened again
-	Close    *Letter  // how the open letter is closed; a late report that closes none is stale when one is open
+	Attempt  *Attempt      // the row of the attempt that ended, or its late report
+	Effect   *StepRecord   // as it stands afterwards
+	Steps    []*StepRecord // likewise: those that changed
+	Letter   *Letter       // opened, or opened again
+	Close    *Letter       // how the open letter is closed; a late report that closes none is stale when one is open
 	Alerts   []*Alert
 	Activity *Activity
 }
@@ -144,7 +148,7 @@ func (j *Job) Policy() Policy {
 }
 
 // remembersAt reports whether the far side still answers the current wire key of e at an instant, with the margin kept.
-func (p Policy) remembersAt(e *Effect, at time.Time) bool {
+func (p Policy) remembersAt(e *StepRecord, at time.Time) bool {
 	if p.Remembers == Forever {
 		return true
 	}
@@ -154,8 +158,8 @@ func (p Policy) remembersAt(e *Effect, at time.Time) bool {
 // Begin returns the effect as it must be marked, durably, before an attempt of a OneEffect run starts its work, and
 // false when it may not be begun: it is done, or open and no longer remembered by the far side. Then Unsettled says what
 // follows.
-func (r *Run) Begin(p Policy, now time.Time) (*Effect, bool) {
-	e := Effect{Key: r.Key, Step: StepRun, Generation: 1}
+func (r *Run) Begin(p Policy, now time.Time) (*StepRecord, bool) {
+	e := StepRecord{Key: r.Key, Step: StepRun, Generation: 1}
 	if r.Effect != nil {
 		e = *r.Effect
 		switch e.State {
@@ -187,10 +191,19 @@ func (r *Run) Next(o Outcome, p Policy, now time.Time) Transition {
 		}
 	}
 	t.Attempt, t.Error, t.Began = r.attempt(o, now), o.Error, r.BegunAt
-	begun := r.Effect != nil && r.Effect.State == EffectBegun && r.Effect.Fence == r.Fence
 	switch {
 	case o.Result == ResultInterrupted && r.CancelledBy == "":
 		return r.handBack(t)
+	case r.Steps:
+		return r.nextSteps(t, o, p, now)
+	}
+	return r.ending(t, o, p, now)
+}
+
+// ending reads the end of an attempt: of one effect, or of work that may be repeated.
+func (r *Run) ending(t Transition, o Outcome, p Policy, now time.Time) Transition {
+	begun := r.Effect != nil && r.Effect.State == EffectBegun && r.Effect.Fence == r.Fence
+	switch {
 	case o.Result == ResultDone:
 		return r.done(t, o, "", now)
 	case r.OneEffect() && begun:
@@ -233,7 +246,7 @@ func (r *Run) Unsettled(p Policy, now time.Time) Transition {
 
 // unreported makes an effect unknown that was marked by a claim whose end missed the mark: it was reported by nobody, and
 // its last try ended now at the latest.
-func (e *Effect) unreported(now time.Time) {
+func (e *StepRecord) unreported(now time.Time) {
 	if e.State == EffectBegun {
 		e.State, e.EndedAt = EffectUnknown, now
 	}
@@ -279,36 +292,12 @@ func (r *Run) Settle(found []Finding, p Policy, askedAt, now time.Time) Transiti
 	t := r.move(OnProbe, now)
 	e := *r.Effect
 	t.Effect = &e
-	var yes []Finding
-	cannotTell := ""
-	for _, f := range found {
-		switch f.Answer {
-		case Yes:
-			yes = append(yes, f)
-		case No:
-		default:
-			cannotTell = "the probe cannot tell about " + f.WireKey
-			if f.Error != "" {
-				cannotTell += ": " + f.Error
-			}
-		}
-	}
+	yes, cannotTell := readFindings(found)
 	switch {
 	case len(yes) > 0:
-		if len(yes) > 1 {
-			t.Alerts = append(t.Alerts, NewAlert(AlertDoneTwice, r.Key, r.Job, r.Priority,
-				"the far side has it under "+yes[1].WireKey+" and under "+yes[0].WireKey, "", now))
-		}
-		for g := 1; g < e.Generation; g++ {
-			if r.Key.WireKey(e.Step, g) == yes[0].WireKey {
-				e.Generation = g // an undo must name the wire key that the far side knows
-			}
-		}
+		t.Alerts = e.found(yes, r, now)
 		return r.done(t, Outcome{Data: yes[0].Data}, "probe", now)
-	case len(found) == 0 || cannotTell != "":
-		if cannotTell == "" {
-			cannotTell = "there is no probe to ask"
-		}
+	case cannotTell != "":
 		return r.repeatOrPerson(t, p, Outcome{Error: cannotTell}, now)
 	case askedAt.Before(e.EndedAt.Add(p.Settles)):
 		t.To, t.Reason, t.Due = Retryable, ReasonSettling, e.EndedAt.Add(p.Settles)
@@ -326,7 +315,7 @@ func (r *Run) Settle(found []Finding, p Policy, askedAt, now time.Time) Transiti
 }
 
 // renew gives an effect its next wire key, after a definite no.
-func (e *Effect) renew(to EffectState, by string) {
+func (e *StepRecord) renew(to EffectState, by string) {
 	e.State, e.SettledBy, e.Open = to, by, false
 	e.Generation++
 	e.FirstAt = time.Time{}
@@ -336,7 +325,7 @@ func (e *Effect) renew(to EffectState, by string) {
 // the caller has compared fence and claim. A report that settles nothing is false: it is kept as evidence only.
 func (r *Run) Late(o Outcome, p Policy, now time.Time) (Transition, bool) {
 	open := r.Letter != nil && r.Letter.State == LetterOpen
-	if r.State != Retryable && (r.State != Dead || !open) {
+	if r.State != Retryable && (r.State != Dead || !open) || len(r.OpenSteps()) > 0 { // the end of an attempt settles no step
 		return Transition{}, false
 	}
 	t := r.move(OnLateReport, now)
@@ -428,13 +417,13 @@ func (r *Run) Replay(who, note string, now time.Time) (Transition, error) {
 	t.Activity = r.act(who, "replay", note, now)
 	t.Close = r.closing(LetterReplayed, who, note, now)
 	t.To, t.Reason, t.Due, t.Failures, t.Losses = Retryable, ReasonReplayed, now, 0, 0
-	t.Effect = r.afterRefusal()
+	t.Effect, t.Steps = r.afterRefusal(), r.stepsAfterRefusal()
 	return t, nil
 }
 
 // afterRefusal gives an effect that was refused for good its next wire key: under the old one the far side would answer
 // with the saved refusal.
-func (r *Run) afterRefusal() *Effect {
+func (r *Run) afterRefusal() *StepRecord {
 	if r.Effect == nil || r.Effect.State != EffectRefused {
 		return nil
 	}
@@ -485,7 +474,7 @@ func (r *Run) Reopen(who, note string, now time.Time) (Transition, error) {
 		t := r.move(OnReopen, now)
 		t.Activity = r.act(who, "reopen", note, now)
 		t.To, t.Reason, t.Due, t.Failures, t.Losses = Scheduled, ReasonReopened, now, 0, 0
-		t.Effect = r.afterRefusal()
+		t.Effect, t.Steps = r.afterRefusal(), r.stepsAfterRefusal()
 		return t, nil
 	case r.State == Dead && r.Letter != nil && r.Letter.State == LetterDismissed:
 		t := r.move(OnReopen, now)
@@ -511,7 +500,7 @@ func (r *Run) RunSkipped(now time.Time) Transition {
 
 func (r *Run) move(on Move, now time.Time) Transition {
 	return Transition{Key: r.Key, On: on, From: r.State, Fence: r.Fence, Claim: r.Claim, Asking: r.Asking, CancelledBy: r.CancelledBy,
-		Failures: r.Failures, Losses: r.Losses, Again: r.Again, At: now}
+		Marks: r.Marks, Failures: r.Failures, Losses: r.Losses, Again: r.Again, At: now}
 }
 
 // keep ends a further attempt: the run is done as it was, with the result it had.
@@ -606,7 +595,7 @@ func (r *Run) dead(t Transition, kind LetterKind, lastError string, now time.Tim
 	if lastError == "" {
 		lastError = "it failed and did not say why"
 	}
-	if e := t.Effect; e == nil && r.unsettled() || e != nil && e.State == EffectUnknown {
+	if e := t.Effect; e == nil && r.unsettled() || e != nil && e.State == EffectUnknown || len(r.OpenSteps()) > 0 {
 		kind = LetterUnknown
 	}
 	t.To, t.Reason, t.Error, t.Again = Dead, ReasonNone, lastError, false
@@ -628,7 +617,7 @@ func (r *Run) dead(t Transition, kind LetterKind, lastError string, now time.Tim
 // unsettled reports whether the last try of the effect ended without an answer, or its end missed the mark that it had
 // begun.
 func (r *Run) unsettled() bool {
-	return r.Effect != nil && (r.Effect.State == EffectUnknown || r.Effect.State == EffectBegun)
+	return r.Effect != nil && r.Effect.open() || len(r.OpenSteps()) > 0
 }
 
 func (r *Run) closing(to LetterState, who, note string, now time.Time) *Letter {

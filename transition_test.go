@@ -471,7 +471,7 @@ once done-effect                 | forever         | no
 func TestBegin(t *testing.T) {
 	eachLine(t, begins, 3, func(t *testing.T, cells []string) {
 		r := runFrom(t, cells[0])
-		var before Effect
+		var before StepRecord
 		if r.Effect != nil {
 			before = *r.Effect
 		}
@@ -521,7 +521,7 @@ func runFrom(t *testing.T, words string) *Run {
 		Due: noon.Add(-time.Minute), NotBefore: noon.Add(-time.Minute), CreatedAt: noon.Add(-time.Minute),
 		ClaimedAt: noon.Add(-20 * time.Second), BegunAt: noon.Add(-10 * time.Second)}
 	effect := func(s EffectState, generation int) {
-		r.Effect = &Effect{Key: r.Key, Step: StepRun, State: s, Generation: generation, FirstAt: noon.Add(-10 * time.Minute), Tries: 1, Fence: 3}
+		r.Effect = &StepRecord{Key: r.Key, Step: StepRun, State: s, Generation: generation, FirstAt: noon.Add(-10 * time.Minute), Tries: 1, Fence: 3}
 		if s != EffectBegun {
 			r.Effect.EndedAt = noon.Add(-5 * time.Minute)
 		}
@@ -669,7 +669,7 @@ func moveText(m Transition) string {
 	return strings.Join(parts, "; ")
 }
 
-func effectText(e *Effect) string {
+func effectText(e *StepRecord) string {
 	text := string(e.State)
 	if e.Generation != 1 {
 		text += "@" + strconv.Itoa(e.Generation)
@@ -763,7 +763,7 @@ func moveFaults(r *Run, m Transition) (faults []string) {
 }
 
 // after returns the effect as it stands when m was applied.
-func after(r *Run, m Transition) *Effect {
+func after(r *Run, m Transition) *StepRecord {
 	if m.Effect != nil {
 		return m.Effect
 	}

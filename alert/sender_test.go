@@ -136,7 +136,7 @@ func (d *desk) dies(j *daybook.Job, date string, o daybook.Outcome) *daybook.Run
 	d.Helper()
 	storetest.Add(d.ctx, d, d.s, j, date, d.now)
 	r := storetest.Claim(d.ctx, d, d.s, 1, d.now)[0]
-	e, ok := (*daybook.Effect)(nil), true
+	e, ok := (*daybook.StepRecord)(nil), true
 	if r.OneEffect() {
 		e, ok = r.Begin(j.Policy(), d.now)
 	}

@@ -26,7 +26,7 @@ func night(kind daybook.AlertKind, change ...func(*notice.Row, *Facts)) (notice.
 	f := Facts{Purpose: notice.First, Round: 1, URL: "https://ops.acme.example/daybook", Remind: at("2026-03-29T02:00:40Z"), Now: at("2026-03-29T01:00:40Z"),
 		Job: &daybook.Job{Name: "renew", Owner: "ops", Runbook: "https://wiki.acme.example/renew", Timezone: "Europe/Berlin"},
 		Run: &daybook.Run{Key: "renew:2026-03-29", Job: "renew", Zone: "Europe/Berlin", State: daybook.Dead, Priority: daybook.P0, Effects: daybook.Once,
-			Attempts: 1, Effect: &daybook.Effect{Key: "renew:2026-03-29", Step: daybook.StepRun, State: daybook.EffectRefused, Generation: 1}}}
+			Attempts: 1, Effect: &daybook.StepRecord{Key: "renew:2026-03-29", Step: daybook.StepRun, State: daybook.EffectRefused, Generation: 1}}}
 	for _, c := range change {
 		c(&r, &f)
 	}

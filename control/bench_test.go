@@ -121,7 +121,7 @@ func (b *bench) claim(k daybook.Key) *daybook.Run {
 	if r.State != daybook.Running {
 		return r // a question
 	}
-	var e *daybook.Effect
+	var e *daybook.StepRecord
 	if r.OneEffect() {
 		var ok bool
 		if e, ok = r.Begin(b.policy(k), b.now); !ok {

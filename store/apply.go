@@ -260,7 +260,7 @@ func (t *tx) restTo(ctx context.Context, ts []daybook.Transition, moved map[dayb
 
 // consequences writes every row that changes with the runs that moved.
 func (t *tx) consequences(ctx context.Context, ts []daybook.Transition) error {
-	var effects []*daybook.Effect
+	var effects []*daybook.StepRecord
 	for i := range ts {
 		if e := ts[i].Effect; e != nil {
 			effects = append(effects, e)

@@ -106,7 +106,7 @@ ON CONFLICT (key, step) DO UPDATE SET state = excluded.state, generation = exclu
   settled_by = excluded.settled_by, data = excluded.data`
 
 // Begin implements daybook.Claimer.
-func (s *Store) Begin(ctx context.Context, r *daybook.Run, e *daybook.Effect, now time.Time) error {
+func (s *Store) Begin(ctx context.Context, r *daybook.Run, e *daybook.StepRecord, now time.Time) error {
 	err := s.write(ctx, "begin "+string(r.Key), func(ctx context.Context, t *tx) error {
 		n, err := t.exec(ctx, beginRun, string(r.Key), r.Fence, r.Claim, us(now))
 		if err != nil {
@@ -118,7 +118,7 @@ func (s *Store) Begin(ctx context.Context, r *daybook.Run, e *daybook.Effect, no
 		if e == nil {
 			return nil
 		}
-		return t.putEffects(ctx, []*daybook.Effect{e})
+		return t.putEffects(ctx, []*daybook.StepRecord{e})
 	})
 	if err == nil {
 		r.BegunAt, r.Effect = now, e
@@ -126,7 +126,7 @@ func (s *Store) Begin(ctx context.Context, r *daybook.Run, e *daybook.Effect, no
 	return err
 }
 
-func (t *tx) putEffects(ctx context.Context, effects []*daybook.Effect) error {
+func (t *tx) putEffects(ctx context.Context, effects []*daybook.StepRecord) error {
 	rows := make([][]any, len(effects))
 	for i, e := range effects {
 		rows[i] = []any{string(e.Key), e.Step, int64(1), string(e.State), int64(e.Generation), bit(e.Open), us(e.FirstAt), us(e.EndedAt),

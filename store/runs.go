@@ -146,7 +146,7 @@ func (s *Store) loadEffects(ctx context.Context, q query, runs []*daybook.Run) e
 		return err
 	}
 	return q(ctx, selectEffectsIn, func(rows *sql.Rows) error {
-		var e daybook.Effect
+		var e daybook.StepRecord
 		var open, first, ended int64
 		var data string
 		if err := rows.Scan(&e.Key, &e.Step, &e.State, &e.Generation, &open, &first, &ended, &e.Tries, &e.Fence, &e.SettledBy, &data); err != nil {

@@ -207,7 +207,7 @@ func (a *app) tellStory(w *bufio.Writer, s control.Story, loc *time.Location, ho
 	}
 }
 
-func settledBy(e *daybook.Effect) daybook.Text {
+func settledBy(e *daybook.StepRecord) daybook.Text {
 	if e.SettledBy == "" {
 		return daybook.Text{}
 	}

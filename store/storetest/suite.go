@@ -178,7 +178,7 @@ func (k *kit) begin(r *daybook.Run, j *daybook.Job) {
 
 // begin marks the beginning of a claimed run as the executor does.
 func begin(ctx context.Context, s *store.Store, r *daybook.Run, j *daybook.Job, now time.Time) error {
-	var e *daybook.Effect
+	var e *daybook.StepRecord
 	if r.OneEffect() {
 		mark := r.Begin
 		marked, ok := mark(j.Policy(), now)

@@ -1,0 +1,228 @@
+package daybook
+
+import (
+	"slices"
+	"time"
+)
+
+// What follows the end of an attempt of a run whose work marks its own steps. The attempt's end never settles an effect: one
+// that was begun and not ended is unknown, whatever the attempt says. With none open, the attempt's end is read as for work
+// that may be repeated, since what was done is not done again.
+
+// nextSteps is Next for a run with steps.
+func (r *Run) nextSteps(t Transition, o Outcome, p Policy, now time.Time) Transition {
+	after := r.afterAttempt(&t, now)
+	if len(after.OpenSteps()) == 0 {
+		return after.ending(t, o, p, now)
+	}
+	if o.Result == ResultLost {
+		t.Losses++
+	}
+	return after.settleSteps(t, o, p, now)
+}
+
+// afterAttempt returns r as its steps stand once the attempt is over: what it began and did not end is unknown.
+func (r *Run) afterAttempt(t *Transition, now time.Time) *Run {
+	c := *r
+	c.Records = slices.Clone(r.Records)
+	for i, e := range c.Records {
+		if e.Plain || e.State != EffectBegun {
+			continue
+		}
+		over := *e
+		over.unreported(now)
+		over.Error = "nobody reported how it ended"
+		c.Records[i] = &over
+		t.Steps = append(t.Steps, &over)
+	}
+	return &c
+}
+
+// settleSteps decides how the open effects of r are settled: by a question from outside, by the work itself in its next
+// attempt, by a repeat while the far side remembers, or by a person.
+func (r *Run) settleSteps(t Transition, o Outcome, p Policy, now time.Time) Transition {
+	var person, repeat, why string
+	reason, due := ReasonUnsettled, now
+	for _, e := range r.OpenSteps() {
+		q := p.ofStep(e)
+		why = "step " + e.Step + ": " + e.Error
+		outside := p.Asks && !e.Says.Asks
+		switch {
+		case e.Asked == No:
+			due = later(due, e.EndedAt.Add(q.Settles))
+			if outside {
+				reason = ReasonSettling
+			}
+		case e.Asked == CannotTell || !outside && !e.Says.Asks:
+			d, ok := p.Retry.Delay(r.Key, min(t.Failures, len(p.Retry.Backoff))+1, o.RetryAfter)
+			if !ok || !q.remembersAt(e, now.Add(d)) {
+				person = why
+			}
+			repeat = why
+		case outside:
+			reason = ReasonSettling
+		case e.Seen == r.Fence || o.Result == ResultLost || o.Result == ResultInterrupted || o.Interrupted:
+		case o.Result == ResultDone:
+			person = "the attempt ended without coming to step " + e.Step + ", whose outcome is unknown"
+		default:
+			repeat = o.Error // it failed before it came to the effect
+		}
+	}
+	switch {
+	case r.CancelledBy != "" && reason != ReasonSettling:
+		return r.dead(t, LetterUnknown, "cancelled by "+r.CancelledBy+" while an outcome is unknown: "+why, now)
+	case person != "":
+		t.Failures, t.Losses = min(t.Failures, len(p.Retry.Backoff))+1, 0
+		return r.dead(t, LetterUnknown, person, now)
+	case t.Losses >= MaxLosses:
+		return r.dead(t, LetterUnknown, "lost three times in a row: "+why, now)
+	case repeat != "":
+		if r.Letter != nil && r.Letter.State == LetterOpen { // asked again by a person, who stays in charge
+			return r.dead(t, LetterUnknown, repeat, now)
+		}
+		o.Error = repeat
+		return r.ladder(t, p, o, now)
+	}
+	t.To, t.Reason, t.Due, t.Error = Retryable, reason, due, why
+	return t
+}
+
+// SettleSteps decides what follows the answers to questions about the open effects of r, asked at askedAt: for each step that
+// was asked about, one finding for every wire key used, newest first.
+func (r *Run) SettleSteps(found map[string][]Finding, p Policy, askedAt, now time.Time) Transition {
+	t := r.move(OnProbe, now)
+	c := *r
+	c.Records = slices.Clone(r.Records)
+	no := ""
+	for i, e := range c.Records {
+		answers, asked := found[e.Step]
+		if !asked || !e.open() {
+			continue
+		}
+		was := *e
+		was.unreported(now)
+		next, alerts := c.StepFound(&was, answers, p, askedAt, now)
+		c.Records[i] = next
+		t.Steps, t.Alerts = append(t.Steps, next), append(t.Alerts, alerts...)
+		if next.State == EffectNotDone {
+			no = "step " + e.Step + ": " + next.Error
+		}
+	}
+	if len(c.OpenSteps()) > 0 {
+		return c.settleSteps(t, Outcome{Result: ResultUnknown}, p, now)
+	}
+	return c.settled(t, "probe", "", no, p, now)
+}
+
+// settled lets a run go on whose last open effect was settled: with what is left, or, when the answer was no, on the ladder.
+func (r *Run) settled(t Transition, by, note, no string, p Policy, now time.Time) Transition {
+	if t.Close = r.closing(LetterSettled, by, note, now); t.Close != nil && no != "" { // then the try was counted already
+		t.Failures = max(t.Failures-1, 0)
+	}
+	switch {
+	case r.CancelledBy != "":
+		t.To = Cancelled
+		return t
+	case no != "":
+		return r.ladder(t, p, Outcome{Error: no}, now)
+	}
+	t.To, t.Reason, t.Due, t.Losses = Retryable, ReasonRetry, now, 0
+	return t
+}
+
+// LateStep decides what the end of a step does that comes after its attempt was declared over, while the run was not claimed
+// again: the caller has compared fence and claim. One that settles nothing is false.
+func (r *Run) LateStep(step string, o Outcome, p Policy, now time.Time) (Transition, bool) {
+	open := r.Letter != nil && r.Letter.State == LetterOpen
+	e := r.StepRecord(step)
+	if r.State != Retryable && (r.State != Dead || !open) || e == nil || e.Plain || e.Fence != r.Fence || e.State == EffectDone {
+		return Transition{}, false
+	}
+	if e.State != EffectUnknown && o.Result != ResultDone {
+		return Transition{}, false
+	}
+	next := r.StepEnded(e, o, now)
+	if next.State == EffectUnknown {
+		return Transition{}, false
+	}
+	next.SettledBy = "late report"
+	if o.Result == ResultDone && e.Generation > 1 && e.FirstAt.IsZero() { // a no was believed meanwhile: this try had the wire key before
+		next.Generation--
+	}
+	t := r.move(OnLateReport, now)
+	t.Steps = []*StepRecord{next}
+	c := r.With(next)
+	if len(c.OpenSteps()) > 0 {
+		if r.State == Dead {
+			t.To, t.Letter = Dead, nil
+			return c.dead(t, LetterUnknown, r.Letter.Error, now), true
+		}
+		return c.settleSteps(t, Outcome{Result: ResultUnknown}, p, now), true
+	}
+	if next.State == EffectRefused && r.CancelledBy == "" {
+		t.Close = r.closing(LetterSettled, "late report", "", now)
+		return c.dead(t, LetterFailed, "step "+step+": "+next.Error, now), true
+	}
+	no := ""
+	if next.State == EffectNotDone {
+		no = "step " + step + ": " + next.Error
+	}
+	return c.settled(t, "late report", "", no, p, now), true
+}
+
+// ResolveStep carries out what a person says about an effect of a run with steps whose outcome is unknown. The run goes on
+// once none is left. Errors have CodeConflict or CodeNotFound.
+func (r *Run) ResolveStep(step string, as Resolution, p Policy, who, note string, now time.Time) (Transition, error) {
+	if r.State != Dead || r.Letter == nil || r.Letter.State != LetterOpen || r.Letter.Kind != LetterUnknown {
+		return Transition{}, Conflict("%s has no unknown outcome that waits for a person", r.Key)
+	}
+	e := r.StepRecord(step)
+	if e == nil || !e.open() {
+		return Transition{}, NotFound("%s has no step %s whose outcome is unknown", r.Key, step).WithHint("daybook run show %s lists its steps", r.Key)
+	}
+	t := r.move(OnResolve, now)
+	t.Activity = r.act(who, "resolve "+step+" "+string(as), note, now)
+	next := *e
+	next.unreported(now)
+	t.Steps = []*StepRecord{&next}
+	switch as {
+	case AsDone:
+		next.State, next.SettledBy, next.Error = EffectDone, who, ""
+	case AsNotDone:
+		next.renew(EffectNotDone, who)
+	case AsAsk:
+		next.Asked = ""
+		switch {
+		case next.Says.Asks:
+			t.To, t.Reason, t.Due = Retryable, ReasonUnsettled, now
+		case p.Asks:
+			t.To, t.Reason, t.Due = Retryable, ReasonSettling, now
+		default:
+			return Transition{}, Conflict("step %s of %s has no probe that could be asked", step, r.Key).
+				WithHint("look at the far side yourself, then: daybook run resolve %s --step %s --as done --reason …, or --as not-done", r.Key, step)
+		}
+		return t, nil
+	default:
+		return Transition{}, Invalid("%q is not one of done, not-done, ask", as)
+	}
+	if c := r.With(&next); len(c.OpenSteps()) > 0 { // the letter stays, for the others
+		return c.dead(t, LetterUnknown, r.Letter.Error, now), nil
+	}
+	t.Close = r.closing(LetterSettled, who, note, now)
+	t.To, t.Reason, t.Due, t.Failures, t.Losses = Retryable, ReasonReplayed, now, 0, 0
+	return t, nil
+}
+
+// stepsAfterRefusal gives each step that was refused for good its next wire key: under the old one the far side would answer
+// with the saved refusal.
+func (r *Run) stepsAfterRefusal() []*StepRecord {
+	var renewed []*StepRecord
+	for _, e := range r.Records {
+		if !e.Plain && e.State == EffectRefused {
+			c := *e
+			c.renew(EffectNotDone, c.SettledBy)
+			renewed = append(renewed, &c)
+		}
+	}
+	return renewed
+}
