@@ -121,7 +121,8 @@ type Run struct {
 
 	Letter *Letter // the newest, if any
 
-	told *told // what the work says of itself, while it runs
+	told *told    // what the work says of itself, while it runs
+	book StepBook // keeps its steps, while it runs
 }
 
 // Bounds are two instants; the end is exclusive.

@@ -22,6 +22,10 @@ type Order struct {
 	// Secrets are values that may show nowhere: not in what the runner lets others read while the work goes on. What it
 	// returns is masked by its caller.
 	Secrets []string
+	// Step is the step that a question is about; StepRun when it is about the attempt as a whole.
+	Step string
+	// Book keeps the steps of work in this process; nil without steps.
+	Book StepBook
 }
 
 // Runner does work. Run starts it, waits for it and says how it ended; it never panics and never returns before what it

@@ -2,6 +2,7 @@ package daybook
 
 import (
 	"context"
+	"database/sql"
 	"time"
 )
 
@@ -87,7 +88,17 @@ type Claimer interface {
 	NextDue(ctx context.Context, home string) (map[Lane]time.Time, error)
 	// Definition returns the definition that counts for a job, also one that no file defines.
 	Definition(ctx context.Context, job string) (*Job, error)
+	Stepper
 	Mover
+}
+
+// Stepper keeps the steps of a run for whoever holds it.
+type Stepper interface {
+	// MarkStep writes the record of a step, and alerts, for the holder of a running run. An error with CodeStale: it is not
+	// held any more, or another wrote one of its steps since it was read.
+	MarkStep(ctx context.Context, r *Run, e *StepRecord, alerts []*Alert) error
+	// MarkStepTx does so in a transaction of the caller on the ledger's database, which the caller commits.
+	MarkStepTx(ctx context.Context, tx *sql.Tx, r *Run, e *StepRecord) error
 }
 
 // Notice is what the holder of a lease is told.

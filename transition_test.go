@@ -845,6 +845,16 @@ func TestArrows(t *testing.T) {
 	take(again, again.FurtherAttempt(noon))
 	skipped := runFrom(t, "skipped repeatable")
 	take(skipped, skipped.RunSkipped(noon))
+	two := runFrom(t, "dead repeatable L:unknown")
+	two.Steps = true
+	for i, name := range stepNames {
+		two.Records = append(two.Records, &StepRecord{Key: two.Key, Step: name, State: EffectUnknown, Generation: 1, Order: i + 1, Tries: 1})
+	}
+	if m, err := two.ResolveStep("charge", AsDone, Policy{}, "ops", "", noon); err != nil {
+		t.Error(err)
+	} else {
+		take(two, m)
+	}
 
 	seen := map[Arrow]bool{}
 	for _, a := range Arrows {

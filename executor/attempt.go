@@ -39,7 +39,9 @@ func (x *Executor) attempt(ctx context.Context, f *flight) {
 	}
 	run := x.snapshot(f)
 	o := daybook.Order{Run: &run, Job: work.Job, Attempt: f.run.Attempts, Fence: f.run.Fence, Env: env, Secrets: f.secrets, Dir: x.dir(f.run.Key, f.run.Fence)}
-	if !f.run.Steps {
+	if f.run.Steps {
+		o.Book = x.newBook(f, work.Job.Policy())
+	} else {
 		o.WireKey = f.run.WireKey()
 	}
 	if work.Job.Timeout > 0 {
@@ -139,6 +141,9 @@ func (x *Executor) decide(f *flight, how func(r *daybook.Run, now time.Time) day
 func (x *Executor) end(f *flight, p daybook.Policy, o daybook.Outcome) {
 	o = o.Mask(f.secrets)
 	f.outcome = o
+	if f.run.Steps {
+		x.readSteps(f)
+	}
 	x.decide(f, func(r *daybook.Run, now time.Time) daybook.Transition {
 		t := r.Next(o, p, now)
 		if t.Attempt != nil {
@@ -175,13 +180,17 @@ func (x *Executor) question(ctx context.Context, f *flight) {
 	}
 	p := work.Job.Policy()
 	var found []daybook.Finding
+	if r.Steps {
+		x.questionSteps(ctx, f, work, asked)
+		return
+	}
 	if r.Effect == nil {
 		// Settling without an effect cannot be; it is handed on as it is.
 		x.o.Log.Error("a run is settling without an effect", "job", r.Job, "key", r.Key)
 		return
 	}
 	if work.Prober != nil {
-		found = x.ask(ctx, f, work)
+		found = x.ask(ctx, r, r.Effect, work)
 	}
 	if ctx.Err() != nil {
 		return // cut off: it is asked again once its lease is over, or released below
@@ -189,28 +198,32 @@ func (x *Executor) question(ctx context.Context, f *flight) {
 	x.decide(f, func(r *daybook.Run, now time.Time) daybook.Transition { return r.Settle(found, p, asked, now) })
 }
 
-func (x *Executor) ask(ctx context.Context, f *flight, work Work) []daybook.Finding {
-	r := f.run
+// ask asks about every wire key that an effect was tried under, newest first.
+func (x *Executor) ask(ctx context.Context, r *daybook.Run, e *daybook.StepRecord, work Work) []daybook.Finding {
 	env, err := environment(work)
 	if err != nil {
-		return []daybook.Finding{{Answer: daybook.CannotTell, WireKey: r.WireKey(), Error: err.Error()}}
+		return []daybook.Finding{{Answer: daybook.CannotTell, WireKey: e.WireKey(), Error: err.Error()}}
 	}
 	secrets := secretsOf(work.Job, env)
 	var found []daybook.Finding
-	for g := r.Effect.Generation; g >= 1; g-- {
-		wireKey := r.Key.WireKey(r.Effect.Step, g)
+	for _, wireKey := range e.WireKeys() {
 		asked := x.o.Clock()
 		limited, cancel := context.WithTimeoutCause(ctx, daybook.ProbeTimeout, daybook.ErrTimeout)
-		one := work.Prober.Probe(limited, daybook.Order{Run: r, Job: work.Job, Attempt: r.Attempts, Fence: r.Fence, WireKey: wireKey, Env: env}, wireKey)
+		one := work.Prober.Probe(limited, daybook.Order{Run: r, Job: work.Job, Attempt: r.Attempts, Fence: r.Fence, WireKey: wireKey, Step: e.Step, Env: env}, wireKey)
 		cancel()
 		one.Error, one.Data = daybook.Mask(one.Error, secrets), daybook.MaskJSON(one.Data, secrets)
 		found = append(found, one)
-		if err := x.store.Evidence(ctx, daybook.Attempt{Key: r.Key, Fence: r.Fence, Number: r.Attempts, Node: x.o.Node, WireKey: wireKey, Probe: true,
-			ClaimedAt: asked, EndedAt: x.o.Clock(), Result: daybook.Result(one.Answer), Error: one.Error, Data: one.Data}); err != nil {
-			x.o.Log.Warn("keep the answer of a probe", "key", r.Key, "err", err)
-		}
+		x.keepAnswer(ctx, r, one, asked)
 	}
 	return found
+}
+
+// keepAnswer keeps what the far side said to a question.
+func (x *Executor) keepAnswer(ctx context.Context, r *daybook.Run, f daybook.Finding, asked time.Time) {
+	if err := x.store.Evidence(ctx, daybook.Attempt{Key: r.Key, Fence: r.Fence, Number: r.Attempts, Node: x.o.Node, WireKey: f.WireKey, Probe: true,
+		ClaimedAt: asked, EndedAt: x.o.Clock(), Result: daybook.Result(f.Answer), Error: f.Error, Data: f.Data}); err != nil {
+		x.o.Log.Warn("keep the answer of a probe", "key", r.Key, "err", err)
+	}
 }
 
 // dir is the directory of an attempt on this host. It is found again by key and fence alone.

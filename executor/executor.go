@@ -371,7 +371,7 @@ func (x *Executor) late(ctx context.Context, f *flight) error {
 	log := x.o.Log.With("job", r.Job, "key", r.Key, "attempt", f.run.Attempts)
 	mine := r.Fence == f.run.Fence && r.Claim == f.run.Claim
 	if mine && r.State == daybook.Running {
-		f.stood.CancelledBy, f.stood.Lease = r.CancelledBy, r.Lease
+		f.stood.CancelledBy, f.stood.Lease, f.stood.Records, f.stood.Marks = r.CancelledBy, r.Lease, r.Records, r.Marks
 		f.next = f.decide(&f.stood, m.At)
 		applied, err := x.store.Apply(ctx, []daybook.Transition{f.next})
 		if err != nil || !applied[0].Stale {

@@ -42,6 +42,7 @@ func (g *GoFunc) Run(ctx context.Context, o daybook.Order) daybook.Outcome {
 	}
 	run := *o.Run // the function may keep it beyond its own end
 	run.Listen()
+	run.Keep(o.Book)
 	stack, ended := guard(ctx, g.grace(), func() error { return g.Do(ctx, &run) })
 	out := outcomeOfFunc(ended)
 	out.Data, out.Counts = run.Told()

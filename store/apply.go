@@ -81,19 +81,19 @@ func (t *tx) applyRound(ctx context.Context, ts []daybook.Transition, applied []
 	return t.consequences(ctx, written)
 }
 
-const moveLive = `WITH v (key, from_state, fence, claim, asking, seen_us, began_us, to_state, reason, due_us, failures, losses, again, uncounted, last_error, cancelled_by) AS
-  (/*rows t t b t t b b t t b b b b b t t*/)
+const moveLive = `WITH v (key, from_state, fence, claim, asking, seen_us, began_us, to_state, reason, due_us, failures, losses, again, uncounted, last_error, cancelled_by, marks, wrote) AS
+  (/*rows t t b t t b b t t b b b b b t t b b*/)
 UPDATE daybook_live SET state = v.to_state, reason = v.reason, due_us = v.due_us, failures = v.failures, losses = v.losses, again = v.again,
-  attempts = daybook_live.attempts - v.uncounted, lease_us = 0, asking = '', begun_us = 0,
+  attempts = daybook_live.attempts - v.uncounted, marks = daybook_live.marks + v.wrote, lease_us = 0, asking = '', begun_us = 0,
   last_error = CASE WHEN v.last_error = '' THEN daybook_live.last_error ELSE v.last_error END
 FROM v WHERE daybook_live.key = v.key AND daybook_live.state = v.from_state AND daybook_live.fence = v.fence
   AND daybook_live.claim = v.claim AND daybook_live.asking = v.asking AND daybook_live.cancelled_by = v.cancelled_by
-  AND (v.seen_us < 0 OR daybook_live.lease_us = v.seen_us AND daybook_live.begun_us = v.began_us)
+  AND daybook_live.marks = v.marks AND (v.seen_us < 0 OR daybook_live.lease_us = v.seen_us AND daybook_live.begun_us = v.began_us)
 RETURNING daybook_live.key`
 
 const moveLiveRow = `UPDATE daybook_live SET state = $8, reason = $9, due_us = $10, failures = $11, losses = $12, again = $13,
-  attempts = attempts - $14, lease_us = 0, asking = '', begun_us = 0, last_error = CASE WHEN $15 = '' THEN last_error ELSE $15 END
-WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4 AND asking = $5 AND ($6 < 0 OR lease_us = $6 AND begun_us = $7) AND cancelled_by = $16
+  attempts = attempts - $14, marks = marks + $18, lease_us = 0, asking = '', begun_us = 0, last_error = CASE WHEN $15 = '' THEN last_error ELSE $15 END
+WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4 AND asking = $5 AND ($6 < 0 OR lease_us = $6 AND begun_us = $7) AND cancelled_by = $16 AND marks = $17
 RETURNING key`
 
 // liveToLive moves what stays live.
@@ -103,7 +103,8 @@ func (t *tx) liveToLive(ctx context.Context, ts []daybook.Transition, moved map[
 		if m.From.Live() && m.To.Live() {
 			seen, began := seenByRescue(&m)
 			rows = append(rows, []any{string(m.Key), string(m.From), m.Fence, m.Claim, m.Asking, seen, began, string(m.To), string(m.Reason), us(m.Due),
-				int64(m.Failures), int64(m.Losses), bit(m.Again), bit(m.On == daybook.OnHandBack), clean(m.Error, daybook.MaxErrorBytes), m.CancelledBy})
+				int64(m.Failures), int64(m.Losses), bit(m.Again), bit(m.On == daybook.OnHandBack), clean(m.Error, daybook.MaxErrorBytes), m.CancelledBy,
+				m.Marks, bit(len(m.Steps) > 0)})
 		}
 	}
 	return t.bulk(ctx, moveLive, rows, func(rows *sql.Rows) error {
@@ -123,20 +124,20 @@ func seenByRescue(m *daybook.Transition) (lease, began int64) {
 	return us(m.Lease), us(m.Began)
 }
 
-const takeLive = `WITH v (key, from_state, fence, claim, asking, seen_us, began_us, cancelled_by) AS (/*rows t t b t t b b t*/)
+const takeLive = `WITH v (key, from_state, fence, claim, asking, seen_us, began_us, cancelled_by, marks) AS (/*rows t t b t t b b t b*/)
 DELETE FROM daybook_live WHERE key IN (SELECT v.key FROM v) AND EXISTS (SELECT 1 FROM v WHERE v.key = daybook_live.key
   AND v.from_state = daybook_live.state AND v.fence = daybook_live.fence AND v.claim = daybook_live.claim AND v.asking = daybook_live.asking
-  AND v.cancelled_by = daybook_live.cancelled_by AND (v.seen_us < 0 OR v.seen_us = daybook_live.lease_us AND v.began_us = daybook_live.begun_us))
+  AND v.cancelled_by = daybook_live.cancelled_by AND v.marks = daybook_live.marks AND (v.seen_us < 0 OR v.seen_us = daybook_live.lease_us AND v.began_us = daybook_live.begun_us))
 RETURNING key, fence, claim, node, attempts, last_error`
 
 const takeLiveRow = `DELETE FROM daybook_live
-WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4 AND asking = $5 AND ($6 < 0 OR lease_us = $6 AND begun_us = $7) AND cancelled_by = $8
+WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4 AND asking = $5 AND ($6 < 0 OR lease_us = $6 AND begun_us = $7) AND cancelled_by = $8 AND marks = $9
 RETURNING key, fence, claim, node, attempts, last_error`
 
-const endRuns = `WITH v (key, state, reason, fence, claim, node, attempts, failures, losses, started_us, ended_us, last_error, result, result_hash, counts, keep) AS
-  (/*rows t t t b t t b b b b b t t t t b*/)
+const endRuns = `WITH v (key, state, reason, fence, claim, node, attempts, failures, losses, started_us, ended_us, last_error, result, result_hash, counts, keep, marks) AS
+  (/*rows t t t b t t b b b b b t t t t b b*/)
 UPDATE daybook_runs SET state = v.state, reason = v.reason, fence = v.fence, claim = v.claim, node = v.node, attempts = v.attempts,
-  failures = v.failures, losses = v.losses, last_error = v.last_error, pruned_us = 0,
+  failures = v.failures, losses = v.losses, last_error = v.last_error, marks = v.marks, pruned_us = 0,
   started_us = CASE WHEN v.keep = 1 THEN daybook_runs.started_us ELSE v.started_us END,
   ended_us = CASE WHEN v.keep = 1 THEN daybook_runs.ended_us ELSE v.ended_us END,
   result = CASE WHEN v.keep = 1 THEN daybook_runs.result ELSE v.result END,
@@ -145,7 +146,7 @@ UPDATE daybook_runs SET state = v.state, reason = v.reason, fence = v.fence, cla
 FROM v WHERE daybook_runs.key = v.key`
 
 const endRunsRow = `UPDATE daybook_runs SET state = $2, reason = $3, fence = $4, claim = $5, node = $6, attempts = $7,
-  failures = $8, losses = $9, last_error = $12, pruned_us = 0,
+  failures = $8, losses = $9, last_error = $12, marks = $17, pruned_us = 0,
   started_us = CASE WHEN $16 = 1 THEN started_us ELSE $10 END, ended_us = CASE WHEN $16 = 1 THEN ended_us ELSE $11 END,
   result = CASE WHEN $16 = 1 THEN result ELSE $13 END, result_hash = CASE WHEN $16 = 1 THEN result_hash ELSE $14 END,
   counts = CASE WHEN $16 = 1 THEN counts ELSE $15 END
@@ -159,7 +160,7 @@ func (t *tx) liveToRest(ctx context.Context, ts []daybook.Transition, moved map[
 		if m := &ts[i]; m.From.Live() && !m.To.Live() {
 			byKey[m.Key] = m
 			seen, began := seenByRescue(m)
-			rows = append(rows, []any{string(m.Key), string(m.From), m.Fence, m.Claim, m.Asking, seen, began, m.CancelledBy})
+			rows = append(rows, []any{string(m.Key), string(m.From), m.Fence, m.Claim, m.Asking, seen, began, m.CancelledBy, m.Marks})
 		}
 	}
 	var ends [][]any
@@ -187,7 +188,7 @@ func restRow(m *daybook.Transition, fence int64, claim, node string, attempts in
 	}
 	counts, err := countsJSON(m.Counts)
 	return []any{string(m.Key), string(m.To), string(m.Reason), fence, claim, node, attempts, int64(m.Failures), int64(m.Losses),
-		us(m.Began), us(m.At), lastError, cleanJSON(m.Data), digest(m.Data), counts, bit(m.Keep)}, err
+		us(m.Began), us(m.At), lastError, cleanJSON(m.Data), digest(m.Data), counts, bit(m.Keep), m.Marks + bit(len(m.Steps) > 0)}, err
 }
 
 func digest(data json.RawMessage) string {
@@ -198,17 +199,17 @@ func digest(data json.RawMessage) string {
 	return hex.EncodeToString(sum[:])
 }
 
-const wakeRun = `UPDATE daybook_runs SET state = '', reason = '' WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4`
+const wakeRun = `UPDATE daybook_runs SET state = '', reason = '' WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4 AND marks = $5`
 
 const enterLive = `INSERT INTO daybook_live (key, job, state, reason, due_us, priority, lane, home, line, start_us, serial, parent,
-  fence, claim, node, attempts, failures, losses, again, last_error)
+  fence, claim, node, attempts, failures, losses, again, last_error, marks)
 SELECT key, job, $2, $3, $4, priority, lane, COALESCE((SELECT j.home FROM daybook_jobs j WHERE j.name = daybook_runs.job), home), line, start_us, serial, parent,
-  fence, claim, node, attempts, $5, $6, $7, last_error
+  fence, claim, node, attempts, $5, $6, $7, last_error, marks + $8
 FROM daybook_runs WHERE key = $1`
 
-const moveRest = `UPDATE daybook_runs SET state = $5, reason = $6, failures = $7, losses = $8,
-  last_error = CASE WHEN $9 = '' THEN last_error ELSE $9 END
-WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4`
+const moveRest = `UPDATE daybook_runs SET state = $6, reason = $7, failures = $8, losses = $9,
+  last_error = CASE WHEN $10 = '' THEN last_error ELSE $10 END, marks = marks + $11
+WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4 AND marks = $5`
 
 const finishRest = `UPDATE daybook_runs SET started_us = $2, ended_us = $3, result = $4, result_hash = $5, counts = $6 WHERE key = $1`
 
@@ -218,7 +219,7 @@ func (t *tx) restTo(ctx context.Context, ts []daybook.Transition, moved map[dayb
 		if m.From.Live() {
 			continue
 		}
-		compare := []any{string(m.Key), string(m.From), m.Fence, m.Claim}
+		compare := []any{string(m.Key), string(m.From), m.Fence, m.Claim, m.Marks}
 		if m.To.Live() {
 			if err := t.shareJob(ctx, m.Key.Job()); err != nil {
 				return err
@@ -231,13 +232,14 @@ func (t *tx) restTo(ctx context.Context, ts []daybook.Transition, moved map[dayb
 				continue
 			}
 			if _, err := t.exec(ctx, enterLive, string(m.Key), string(m.To), string(m.Reason), us(m.Due),
-				int64(m.Failures), int64(m.Losses), bit(m.Again)); err != nil {
+				int64(m.Failures), int64(m.Losses), bit(m.Again), bit(len(m.Steps) > 0)); err != nil {
 				return err
 			}
 			moved[m.Key] = true
 			continue
 		}
-		n, err := t.exec(ctx, moveRest, append(compare, string(m.To), string(m.Reason), int64(m.Failures), int64(m.Losses), clean(m.Error, daybook.MaxErrorBytes))...)
+		n, err := t.exec(ctx, moveRest, append(compare, string(m.To), string(m.Reason), int64(m.Failures), int64(m.Losses), clean(m.Error, daybook.MaxErrorBytes),
+			bit(len(m.Steps) > 0))...)
 		if err != nil {
 			return err
 		}
@@ -265,11 +267,12 @@ func (t *tx) consequences(ctx context.Context, ts []daybook.Transition) error {
 		if e := ts[i].Effect; e != nil {
 			effects = append(effects, e)
 		}
+		effects = append(effects, ts[i].Steps...)
 	}
 	if err := t.attempts(ctx, ts); err != nil {
 		return err
 	}
-	if err := t.putEffects(ctx, effects); err != nil {
+	if err := t.putSteps(ctx, effects); err != nil {
 		return err
 	}
 	if err := t.holdWaiting(ctx, ts); err != nil {

@@ -97,14 +97,6 @@ func (s *Store) Claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*d
 
 const beginRun = `UPDATE daybook_live SET begun_us = $4 WHERE key = $1 AND state = 'running' AND fence = $2 AND claim = $3`
 
-const upsertEffects = `WITH v (key, step, effect, state, generation, open, first_us, ended_us, tries, fence, settled_by, data) AS
-  (/*rows t t b t b b b b b b t t*/)
-INSERT INTO daybook_steps (key, step, effect, state, generation, open, first_us, ended_us, tries, fence, settled_by, data)
-SELECT * FROM v WHERE TRUE
-ON CONFLICT (key, step) DO UPDATE SET state = excluded.state, generation = excluded.generation, open = excluded.open,
-  first_us = excluded.first_us, ended_us = excluded.ended_us, tries = excluded.tries, fence = excluded.fence,
-  settled_by = excluded.settled_by, data = excluded.data`
-
 // Begin implements daybook.Claimer.
 func (s *Store) Begin(ctx context.Context, r *daybook.Run, e *daybook.StepRecord, now time.Time) error {
 	err := s.write(ctx, "begin "+string(r.Key), func(ctx context.Context, t *tx) error {
@@ -118,21 +110,12 @@ func (s *Store) Begin(ctx context.Context, r *daybook.Run, e *daybook.StepRecord
 		if e == nil {
 			return nil
 		}
-		return t.putEffects(ctx, []*daybook.StepRecord{e})
+		return t.putSteps(ctx, []*daybook.StepRecord{e})
 	})
 	if err == nil {
 		r.BegunAt, r.Effect = now, e
 	}
 	return err
-}
-
-func (t *tx) putEffects(ctx context.Context, effects []*daybook.StepRecord) error {
-	rows := make([][]any, len(effects))
-	for i, e := range effects {
-		rows[i] = []any{string(e.Key), e.Step, int64(1), string(e.State), int64(e.Generation), bit(e.Open), us(e.FirstAt), us(e.EndedAt),
-			int64(e.Tries), e.Fence, clean(e.SettledBy, daybook.MaxActorBytes), cleanJSON(e.Data)}
-	}
-	return t.bulk(ctx, upsertEffects, rows, nil)
 }
 
 const renewLeases = `WITH v (key, fence, claim, lease_us) AS (/*rows t b t b*/)

@@ -57,7 +57,7 @@ var looked = []struct {
 	{"endRuns", []any{"t", "t", "t", "b", "t", "t", "b", "b", "b", "b", "b", "t", "t", "t", "t", "b"}},
 	{"selectRun", []any{"job1:w1001"}},
 	{"selectRunsIn", []any{list}},
-	{"selectEffectsIn", []any{list}},
+	{"selectStepsIn", []any{list}},
 	{"selectLetterOf", []any{"job1:w1001"}},
 	{"selectStandings", []any{list}},
 	{"selectKeysIn", []any{list}},

@@ -3,9 +3,9 @@ package store
 // Statements are the texts whose plans are looked at, by name.
 var Statements = map[string]string{
 	"claimDue": claimDue, "claimKey": claimKey, "renewLeases": renewLeases, "selectHolding": selectHolding, "beginRun": beginRun,
-	"moveLive": moveLive, "takeLive": takeLive, "endRuns": endRuns, "moveLiveRow": moveLiveRow, "takeLiveRow": takeLiveRow, "endRunsRow": endRunsRow, "upsertEffects": upsertEffects,
+	"moveLive": moveLive, "takeLive": takeLive, "endRuns": endRuns, "moveLiveRow": moveLiveRow, "takeLiveRow": takeLiveRow, "endRunsRow": endRunsRow, "upsertSteps": upsertSteps, "markStep": markStep,
 	"selectNextDue": selectNextDue, "selectExpired": selectExpired,
-	"selectRun": selectRun, "selectRunsIn": selectRunsIn, "selectEffectsIn": selectEffectsIn, "selectLetterOf": selectLetterOf,
+	"selectRun": selectRun, "selectRunsIn": selectRunsIn, "selectStepsIn": selectStepsIn, "selectLetterOf": selectLetterOf,
 	"selectStandings": selectStandings, "selectLiveOfJobs": selectLiveOfJobs, "selectKeysIn": selectKeysIn, "moveCursors": moveCursors,
 	"countTrigger": countTrigger, "selectSpanAt": selectSpanAt, "selectSpans": selectSpans, "selectSpansOf": selectSpansOf,
 	"selectNewest": selectNewest, "selectLive": selectLive, "selectNewestLive": selectNewestLive, "selectLastGood": selectLastGood, "selectHighestN": selectHighestN,

@@ -18,7 +18,7 @@ const runColumns = `r.key, r.job, r.label, r.date, r.subject, r.parent, r.start_
   COALESCE(l.state, r.state), COALESCE(l.reason, r.reason), COALESCE(l.fence, r.fence), COALESCE(l.claim, r.claim),
   COALESCE(l.node, r.node), COALESCE(l.attempts, r.attempts), COALESCE(l.failures, r.failures), COALESCE(l.losses, r.losses),
   COALESCE(l.last_error, r.last_error), COALESCE(l.hold, ''), COALESCE(l.due_us, 0), COALESCE(l.lease_us, 0),
-  COALESCE(l.asking, ''), COALESCE(l.claimed_us, 0), COALESCE(l.begun_us, 0), COALESCE(l.again, 0), COALESCE(l.cancelled_by, '')
+  COALESCE(l.asking, ''), COALESCE(l.claimed_us, 0), COALESCE(l.begun_us, 0), COALESCE(l.again, 0), COALESCE(l.cancelled_by, ''), COALESCE(l.marks, r.marks)
   FROM daybook_runs r LEFT JOIN daybook_live l ON l.key = r.key`
 
 func scanRun(rows *sql.Rows) (*daybook.Run, error) {
@@ -31,7 +31,7 @@ func scanRun(rows *sql.Rows) (*daybook.Run, error) {
 		&r.CoveredBy, &payload, &r.PayloadHash, &r.Triggers, &r.Refused, &r.FirstSource, &r.FirstActor,
 		&created, &notBefore, &started, &ended, &result, &r.ResultHash, &counts, &pruned,
 		&r.State, &r.Reason, &r.Fence, &r.Claim, &r.Node, &r.Attempts, &r.Failures, &r.Losses,
-		&r.LastError, &r.Hold, &due, &lease, &r.Asking, &claimed, &begun, &again, &r.CancelledBy); err != nil {
+		&r.LastError, &r.Hold, &due, &lease, &r.Asking, &claimed, &begun, &again, &r.CancelledBy, &r.Marks); err != nil {
 		return nil, err
 	}
 	r.Window.Start, r.Window.End = at(start), at(end)
@@ -58,9 +58,6 @@ func raw(s string) json.RawMessage {
 const selectRun = `SELECT ` + runColumns + ` WHERE r.key = $1`
 
 const selectRunsIn = `SELECT ` + runColumns + ` WHERE r.key /*in $1*/`
-
-const selectEffectsIn = `SELECT key, step, state, generation, open, first_us, ended_us, tries, fence, settled_by, data
-FROM daybook_steps WHERE key /*in $1*/ AND effect = 1 AND step = 'run'`
 
 const selectLetterOf = `SELECT id, key, job, priority, kind, state, error, opened_us, closed_us, closed_by, note, refused
 FROM daybook_letters WHERE key = $1 ORDER BY opened_us DESC, id DESC LIMIT 1`
@@ -93,8 +90,8 @@ func (s *Store) findRun(ctx context.Context, q query, k daybook.Key) (*daybook.R
 	if err != nil || found == nil {
 		return nil, err
 	}
-	if found.OneEffect() && found.Fence > 0 {
-		if err := s.loadEffects(ctx, q, []*daybook.Run{found}); err != nil {
+	if marks(found) && found.Fence > 0 {
+		if err := s.loadSteps(ctx, q, []*daybook.Run{found}); err != nil {
 			return nil, err
 		}
 	}
@@ -124,7 +121,7 @@ func (s *Store) findRuns(ctx context.Context, q query, keys []string) (map[daybo
 			return err
 		}
 		found[r.Key] = r
-		if r.OneEffect() {
+		if marks(r) {
 			once = append(once, r)
 		}
 		return nil
@@ -132,30 +129,7 @@ func (s *Store) findRuns(ctx context.Context, q query, keys []string) (map[daybo
 	if err != nil || len(once) == 0 {
 		return found, err
 	}
-	return found, s.loadEffects(ctx, q, once)
-}
-
-func (s *Store) loadEffects(ctx context.Context, q query, runs []*daybook.Run) error {
-	keys := make([]string, len(runs))
-	byKey := make(map[daybook.Key]*daybook.Run, len(runs))
-	for i, r := range runs {
-		keys[i], byKey[r.Key] = string(r.Key), r
-	}
-	list, err := s.d.list(keys)
-	if err != nil {
-		return err
-	}
-	return q(ctx, selectEffectsIn, func(rows *sql.Rows) error {
-		var e daybook.StepRecord
-		var open, first, ended int64
-		var data string
-		if err := rows.Scan(&e.Key, &e.Step, &e.State, &e.Generation, &open, &first, &ended, &e.Tries, &e.Fence, &e.SettledBy, &data); err != nil {
-			return err
-		}
-		e.Open, e.FirstAt, e.EndedAt, e.Data = open != 0, at(first), at(ended), raw(data)
-		byKey[e.Key].Effect = &e
-		return nil
-	}, list)
+	return found, s.loadSteps(ctx, q, once)
 }
 
 func scanLetter(rows *sql.Rows) (daybook.Letter, error) {

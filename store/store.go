@@ -124,6 +124,7 @@ type tx struct {
 	used map[string]*sql.Stmt // SQLite: by text, bound to this transaction
 	// PostgreSQL: the plans of this transaction do not depend on how many rows come with a statement.
 	pinned bool
+	guest  bool // the transaction is the caller's: nothing is prepared for it
 }
 
 // errMet says that another transaction changed what this one had read: it is done again from the start.
@@ -236,7 +237,7 @@ func (t *tx) pin(ctx context.Context) error {
 
 // prepare keeps the statements of SQLite's one writing connection; PostgreSQL's driver has a cache of its own.
 func (t *tx) prepare(ctx context.Context, statement string) (*sql.Stmt, error) {
-	if t.s.d.name != "sqlite" {
+	if t.s.d.name != "sqlite" || t.guest {
 		return nil, nil
 	}
 	text := t.s.text(statement)

@@ -1,0 +1,245 @@
+package executor
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+// book keeps the steps of one attempt in this process. Work may come to steps from several goroutines; they are kept one
+// after the other.
+type book struct {
+	x *Executor
+	f *flight
+	p daybook.Policy
+
+	mu     sync.Mutex
+	run    *daybook.Run // with its steps, as this attempt knows them
+	unsure bool         // a transaction of the caller may have written, or may not
+}
+
+func (x *Executor) newBook(f *flight, p daybook.Policy) *book {
+	run := x.snapshot(f)
+	return &book{x: x, f: f, p: p, run: &run}
+}
+
+// Now implements daybook.StepBook.
+func (b *book) Now() time.Time { return b.x.o.Clock() }
+
+// Come implements daybook.StepBook.
+func (b *book) Come(ctx context.Context, ask daybook.StepAsk) (daybook.StepAnswer, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for {
+		if err := b.sure(ctx); err != nil {
+			return daybook.StepAnswer{}, err
+		}
+		a := b.run.ComeTo(ask, b.p, b.Now())
+		if !a.Write {
+			return a, nil
+		}
+		err := b.put(ctx, a.Record, nil)
+		if err == nil || !errors.Is(err, daybook.ErrStale) {
+			return a, err
+		}
+		if err := b.lost(ctx, err); err != nil {
+			return daybook.StepAnswer{}, err
+		}
+	}
+}
+
+// End implements daybook.StepBook. What ended is recorded also when the attempt is told to end.
+func (b *book) End(ctx context.Context, e *daybook.StepRecord, o daybook.Outcome) (daybook.StepAnswer, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	o = o.Mask(b.f.secrets)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.x.o.Lease)
+	defer cancel()
+	for {
+		if err := b.sure(ctx); err != nil {
+			return daybook.StepAnswer{}, daybook.Unknown(err)
+		}
+		next := b.run.StepEnded(e, o, b.Now())
+		if next.Plain && next.State != daybook.EffectDone {
+			return next.Stepped(), nil // it is simply done again
+		}
+		err := b.put(ctx, next, nil)
+		if errors.Is(err, daybook.ErrStale) {
+			if err = b.lost(ctx, err); err == nil {
+				continue
+			}
+			b.late(ctx, e, o)
+		}
+		if err != nil {
+			return daybook.StepAnswer{}, daybook.Unknown(err)
+		}
+		if next.State == daybook.EffectUnknown && next.Says.Asks {
+			return daybook.StepAnswer{Do: daybook.StepAsks, Record: next}, nil
+		}
+		return next.Stepped(), nil
+	}
+}
+
+// Found implements daybook.StepBook.
+func (b *book) Found(ctx context.Context, e *daybook.StepRecord, found []daybook.Finding, askedAt time.Time) (daybook.StepAnswer, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if ctx.Err() != nil {
+		return daybook.StepAnswer{}, daybook.Unknown(context.Cause(ctx)) // cut off: it is asked again
+	}
+	for i := range found {
+		found[i].Error, found[i].Data = daybook.Mask(found[i].Error, b.f.secrets), daybook.MaskJSON(found[i].Data, b.f.secrets)
+		b.x.keepAnswer(ctx, b.run, found[i], askedAt)
+	}
+	for {
+		next, alerts := b.run.StepFound(e, found, b.p, askedAt, b.Now())
+		err := b.put(ctx, next, alerts)
+		if err == nil {
+			return next.Stepped(), nil
+		}
+		if errors.Is(err, daybook.ErrStale) {
+			err = b.lost(ctx, err)
+		}
+		if err != nil {
+			return daybook.StepAnswer{}, daybook.Unknown(err)
+		}
+	}
+}
+
+// EndTx implements daybook.StepBook.
+func (b *book) EndTx(ctx context.Context, tx *sql.Tx, e *daybook.StepRecord) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	next := b.run.StepEnded(e, daybook.Outcome{Result: daybook.ResultDone}, b.Now())
+	b.unsure = true
+	return b.x.store.MarkStepTx(ctx, tx, b.run, next)
+}
+
+// sure reads the run again when it is not known whether a transaction of the caller was committed.
+func (b *book) sure(ctx context.Context) error {
+	if !b.unsure {
+		return nil
+	}
+	r, err := b.x.store.Run(ctx, b.run.Key)
+	if err != nil {
+		return err
+	}
+	if err := b.take(r, daybook.ErrLeaseLost); err != nil {
+		return err
+	}
+	b.unsure = false
+	return nil
+}
+
+// lost reads the run again after a stale write: nil when it is still held here, and somebody else wrote a step of it.
+func (b *book) lost(ctx context.Context, stale error) error {
+	r, err := b.x.store.Run(ctx, b.run.Key)
+	if err != nil {
+		return err
+	}
+	return b.take(r, stale)
+}
+
+func (b *book) take(r *daybook.Run, otherwise error) error {
+	if r.State != daybook.Running || r.Fence != b.run.Fence || r.Claim != b.run.Claim {
+		return otherwise
+	}
+	b.run = r
+	b.keep()
+	return nil
+}
+
+// put writes a record, for as long as the ledger does not answer and ctx lasts.
+func (b *book) put(ctx context.Context, e *daybook.StepRecord, alerts []*daybook.Alert) error {
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		err := b.x.store.MarkStep(ctx, b.run, e, alerts)
+		switch {
+		case err == nil:
+			b.run = b.run.With(e)
+			b.run.Marks++
+			b.keep()
+			return nil
+		case errors.Is(err, daybook.ErrStale):
+			return err
+		}
+		b.x.o.Log.Warn("a step could not be recorded", "job", b.run.Job, "key", b.run.Key, "step", e.Step, "err", err)
+		if !sleep(ctx, pause) {
+			return err
+		}
+		// It may have been written, and only the answer was lost.
+		r, rerr := b.x.store.Run(ctx, b.run.Key)
+		if rerr != nil || r.Marks == b.run.Marks {
+			continue
+		}
+		if err := b.take(r, daybook.ErrLeaseLost); err != nil {
+			return err
+		}
+		if was := r.StepRecord(e.Step); was != nil && was.State == e.State && was.Fence == e.Fence && was.Tries == e.Tries && was.Asked == e.Asked {
+			return nil
+		}
+	}
+}
+
+// keep lets the end of the attempt be decided from the steps as they stand.
+func (b *book) keep() {
+	b.x.mu.Lock()
+	defer b.x.mu.Unlock()
+	b.f.run.Records, b.f.run.Marks = b.run.Records, b.run.Marks
+}
+
+// late tells the end of a step whose attempt was declared over: it still settles it, while the run was not claimed again.
+func (b *book) late(ctx context.Context, e *daybook.StepRecord, o daybook.Outcome) {
+	log := b.x.o.Log.With("job", b.run.Job, "key", b.run.Key, "step", e.Step, "result", o.Result)
+	r, err := b.x.store.Run(ctx, b.run.Key)
+	if err != nil {
+		log.Warn("a late report of a step could not be told", "err", err)
+		return
+	}
+	if r.Fence == b.run.Fence && r.Claim == b.run.Claim {
+		if m, ok := r.LateStep(e.Step, o, b.p, b.Now()); ok {
+			applied, err := b.x.store.Apply(ctx, []daybook.Transition{m})
+			if err == nil && !applied[0].Stale {
+				log.Info("late report of a step taken")
+				return
+			}
+		}
+	}
+	log.Warn("report of a step refused: the run moved on", "fence", b.run.Fence, "now", r.Fence)
+}
+
+// readSteps reads the steps of an attempt that is over: programs outside this process may have written them. When it cannot,
+// what this process knows is compared, and the end is decided again.
+func (x *Executor) readSteps(f *flight) {
+	ctx, cancel := context.WithTimeout(context.Background(), x.o.Lease/renewals)
+	defer cancel()
+	r, err := x.store.Run(ctx, f.run.Key)
+	if err != nil || r.Fence != f.run.Fence || r.Claim != f.run.Claim {
+		return
+	}
+	x.mu.Lock()
+	f.run.Records, f.run.Marks = r.Records, r.Marks
+	x.mu.Unlock()
+}
+
+// questionSteps asks the far side about every open effect that the work does not ask for itself.
+func (x *Executor) questionSteps(ctx context.Context, f *flight, work Work, asked time.Time) {
+	found := make(map[string][]daybook.Finding)
+	for _, e := range f.run.OpenSteps() {
+		switch {
+		case e.Says.Asks:
+		case work.Prober == nil:
+			found[e.Step] = nil
+		default:
+			found[e.Step] = x.ask(ctx, f.run, e, work)
+		}
+	}
+	if ctx.Err() != nil {
+		return // cut off: it is asked again once its lease is over
+	}
+	p := work.Job.Policy()
+	x.decide(f, func(r *daybook.Run, now time.Time) daybook.Transition { return r.SettleSteps(found, p, asked, now) })
+}

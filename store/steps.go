@@ -1,0 +1,128 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+// marks reports whether a run has steps to be read: its whole attempt as one effect, or those its work marks itself.
+func marks(r *daybook.Run) bool { return r.Effects == daybook.Once || r.Steps }
+
+const selectStepsIn = `SELECT key, step, effect, state, generation, open, first_us, ended_us, tries, fence, settled_by, data,
+  ord, seen, asks, undoes, remembers_us, settles_us, asked, error
+FROM daybook_steps WHERE key /*in $1*/ ORDER BY key, ord`
+
+// loadSteps gives runs their effect, or their steps in their order.
+func (s *Store) loadSteps(ctx context.Context, q query, runs []*daybook.Run) error {
+	keys := make([]string, len(runs))
+	byKey := make(map[daybook.Key]*daybook.Run, len(runs))
+	for i, r := range runs {
+		keys[i], byKey[r.Key] = string(r.Key), r
+	}
+	list, err := s.d.list(keys)
+	if err != nil {
+		return err
+	}
+	return q(ctx, selectStepsIn, func(rows *sql.Rows) error {
+		e, err := scanStep(rows)
+		if r := byKey[e.Key]; e.Step == daybook.StepRun {
+			r.Effect = e
+		} else {
+			r.Records = append(r.Records, e)
+		}
+		return err
+	}, list)
+}
+
+func scanStep(rows *sql.Rows) (*daybook.StepRecord, error) {
+	var e daybook.StepRecord
+	var effect, open, first, ended, asks, undoes, remembers, settles int64
+	var data string
+	err := rows.Scan(&e.Key, &e.Step, &effect, &e.State, &e.Generation, &open, &first, &ended, &e.Tries, &e.Fence, &e.SettledBy, &data,
+		&e.Order, &e.Seen, &asks, &undoes, &remembers, &settles, &e.Asked, &e.Error)
+	e.Plain, e.Open, e.FirstAt, e.EndedAt, e.Data = effect == 0, open != 0, at(first), at(ended), raw(data)
+	e.Says = daybook.StepPolicy{Asks: asks != 0, Undoes: undoes != 0, Remembers: span(remembers), Settles: span(settles)}
+	return &e, err
+}
+
+// A span that lasts for ever has no microseconds.
+const forever = -1
+
+func span(us int64) time.Duration {
+	if us == forever {
+		return daybook.Forever
+	}
+	return time.Duration(us) * time.Microsecond
+}
+
+func spanUS(d time.Duration) int64 {
+	if d == daybook.Forever {
+		return forever
+	}
+	return d.Microseconds()
+}
+
+const upsertSteps = `WITH v (key, step, effect, state, generation, open, first_us, ended_us, tries, fence, settled_by, data,
+    ord, seen, asks, undoes, remembers_us, settles_us, asked, error) AS
+  (/*rows t t b t b b b b b b t t b b b b b b t t*/)
+INSERT INTO daybook_steps (key, step, effect, state, generation, open, first_us, ended_us, tries, fence, settled_by, data,
+    ord, seen, asks, undoes, remembers_us, settles_us, asked, error)
+SELECT * FROM v WHERE TRUE
+ON CONFLICT (key, step) DO UPDATE SET effect = excluded.effect, state = excluded.state, generation = excluded.generation, open = excluded.open,
+  first_us = excluded.first_us, ended_us = excluded.ended_us, tries = excluded.tries, fence = excluded.fence,
+  settled_by = excluded.settled_by, data = excluded.data, seen = excluded.seen, asks = excluded.asks, undoes = excluded.undoes,
+  remembers_us = excluded.remembers_us, settles_us = excluded.settles_us, asked = excluded.asked, error = excluded.error`
+
+func (t *tx) putSteps(ctx context.Context, steps []*daybook.StepRecord) error {
+	rows := make([][]any, len(steps))
+	for i, e := range steps {
+		rows[i] = stepRow(e)
+	}
+	return t.bulk(ctx, upsertSteps, rows, nil)
+}
+
+func stepRow(e *daybook.StepRecord) []any {
+	return []any{string(e.Key), e.Step, bit(!e.Plain), string(e.State), int64(e.Generation), bit(e.Open), us(e.FirstAt), us(e.EndedAt),
+		int64(e.Tries), e.Fence, clean(e.SettledBy, daybook.MaxActorBytes), cleanJSON(e.Data),
+		int64(e.Order), e.Seen, bit(e.Says.Asks), bit(e.Says.Undoes), spanUS(e.Says.Remembers), spanUS(e.Says.Settles), string(e.Asked),
+		clean(e.Error, daybook.MaxErrorBytes)}
+}
+
+const markStep = `UPDATE daybook_live SET marks = marks + 1 WHERE key = $1 AND state = 'running' AND fence = $2 AND claim = $3 AND marks = $4`
+
+// MarkStep implements daybook.Stepper.
+func (s *Store) MarkStep(ctx context.Context, r *daybook.Run, e *daybook.StepRecord, alerts []*daybook.Alert) error {
+	return s.write(ctx, "mark step "+e.Step+" of "+string(r.Key), func(ctx context.Context, t *tx) error {
+		n, err := t.exec(ctx, markStep, string(r.Key), r.Fence, r.Claim, r.Marks)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return staleStep(r, e)
+		}
+		if err := t.putSteps(ctx, []*daybook.StepRecord{e}); err != nil {
+			return err
+		}
+		return t.insertAlerts(ctx, alerts)
+	})
+}
+
+// MarkStepTx implements daybook.Stepper.
+func (s *Store) MarkStepTx(ctx context.Context, caller *sql.Tx, r *daybook.Run, e *daybook.StepRecord) error {
+	t := &tx{Tx: caller, s: s, guest: true}
+	n, err := t.exec(ctx, markStep, string(r.Key), r.Fence, r.Claim, r.Marks)
+	if err == nil && n == 0 {
+		return staleStep(r, e)
+	}
+	if err == nil {
+		err = t.putSteps(ctx, []*daybook.StepRecord{e})
+	}
+	return s.fault("mark step "+e.Step+" of "+string(r.Key), err)
+}
+
+func staleStep(r *daybook.Run, e *daybook.StepRecord) error {
+	return &daybook.Error{Code: daybook.CodeStale, Message: "step " + e.Step + ": " + string(r.Key) + " is not held any more, or another wrote a step of it"}
+}
