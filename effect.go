@@ -66,7 +66,7 @@ func Step[T any](ctx context.Context, r *Run, name string, do func(ctx context.C
 
 // StepTx marks a step as done in tx, a transaction on the ledger's own database in which the caller writes what the step
 // does: both are committed, or neither is. It returns true when an earlier attempt committed the step: then nothing is to be
-// written, and tx may be given up. An error means that this attempt does not hold the run any more: tx must not be committed.
+// written, and tx may be given up. tx must have ended before the next step: a ledger on SQLite has one writer. An error means that this attempt does not hold the run any more: tx must not be committed.
 func StepTx(ctx context.Context, tx *sql.Tx, r *Run, name string) (done bool, err error) {
 	if r.book == nil {
 		return false, errNoBook(r)

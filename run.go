@@ -125,6 +125,9 @@ type Run struct {
 	book StepBook // keeps its steps, while it runs
 }
 
+// Book returns what keeps the steps of r while an attempt does it, nil without steps.
+func (r *Run) Book() StepBook { return r.book }
+
 // Bounds are two instants; the end is exclusive.
 type Bounds struct{ Start, End time.Time }
 

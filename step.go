@@ -168,6 +168,8 @@ func (r *Run) ComeTo(ask StepAsk, p Policy, now time.Time) StepAnswer {
 		e = &StepRecord{Key: r.Key, Step: ask.Step, Plain: ask.Plain, Generation: 1, Order: len(r.Records) + 1, State: EffectNotDone}
 	}
 	switch {
+	case e.State == EffectDone && ask.Plain: // nothing is written for it: its caller may be in a transaction
+		return StepAnswer{Do: StepSkip, Record: e}
 	case e.State == EffectDone:
 		return r.seen(StepAnswer{Do: StepSkip, Record: e})
 	case e.happened() && ask.Plain:

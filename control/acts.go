@@ -138,7 +138,7 @@ func (c *Control) Resolve(ctx context.Context, p Person, key daybook.Key, step s
 	default:
 		return Acted{}, badResolution(as)
 	}
-	if step != daybook.StepRun {
+	if err := daybook.CheckStep(step); step == "" || err != nil && step != daybook.StepRun {
 		return Acted{}, badStep(step)
 	}
 	policy := daybook.Policy{}
@@ -154,6 +154,12 @@ func (c *Control) Resolve(ctx context.Context, p Person, key daybook.Key, step s
 		}
 	}
 	return c.act(ctx, p, key, "resolve", note, as != daybook.AsAsk, func(r *daybook.Run, who, note string, now time.Time) (daybook.Transition, error) {
+		switch {
+		case r.Steps:
+			return r.ResolveStep(step, as, policy, who, note, now)
+		case step != daybook.StepRun:
+			return daybook.Transition{}, badStep(step)
+		}
 		return r.Resolve(as, policy, who, note, now)
 	})
 }

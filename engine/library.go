@@ -62,9 +62,6 @@ func (e *Engine) handle(d Definition) error {
 		return daybook.Invalid("job %s is handled by no function", name)
 	case !d.Job.Command.IsZero() || d.Job.HTTP != nil:
 		return daybook.Invalid("job %s has a command or an HTTP call beside its function", name).WithHint("keep one way to do the work")
-	case d.Job.Steps:
-		return daybook.Invalid("job %s declares steps, which functions cannot record yet", name).
-			WithHint("leave Steps out: with Effects: daybook.Once the whole attempt is one effect")
 	}
 	e.handled = append(e.handled, d)
 	j, w, err := e.complete(d)
