@@ -21,6 +21,7 @@ var suite = []topic{
 	{"claim", claimCases},
 	{"lease", leaseCases},
 	{"apply", applyCases},
+	{"steps", stepCases},
 	{"letters", letterCases},
 	{"trigger", triggerCases},
 	{"plan", planCases},

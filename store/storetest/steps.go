@@ -1,0 +1,201 @@
+package storetest
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+// Steps makes a job mark its own steps.
+func Steps(j *daybook.Job) { j.Steps = true }
+
+// come lets the work of a claimed run come to an effect, and marks what must be marked.
+func (k *kit) come(r *daybook.Run, step string, says ...daybook.StepPolicy) (*daybook.Run, *daybook.StepRecord, error) {
+	ask := daybook.StepAsk{Step: step}
+	if len(says) > 0 {
+		ask.Says = says[0]
+	}
+	a := r.ComeTo(ask, daybook.Policy{}, k.now)
+	if !a.Write {
+		return r, a.Record, nil
+	}
+	err := k.s.MarkStep(k.ctx, r, a.Record, nil)
+	if err != nil {
+		return r, a.Record, err
+	}
+	r = r.With(a.Record)
+	r.Marks++
+	return r, a.Record, nil
+}
+
+var stepCases = []example{
+	{"a step is kept whole, and in the order in which it began", func(k *kit) {
+		j := Job("renew", Once, Steps)
+		k.run(j, "2026-03-01")
+		r := k.one()
+		var err error
+		for _, name := range []string{"zeta", "alpha"} {
+			var e *daybook.StepRecord
+			r, e, err = k.come(r, name, daybook.StepPolicy{Remembers: daybook.Forever, Settles: time.Hour, Asks: name == "zeta", Undoes: name == "alpha"})
+			k.ok(err)
+			done := r.StepEnded(e, daybook.Outcome{Result: daybook.ResultDone, Data: []byte(`{"id":"ch_1"}`)}, k.now.Add(time.Second))
+			k.ok(k.s.MarkStep(k.ctx, r, done, nil))
+			r = r.With(done)
+			r.Marks++
+		}
+		got := k.find(r.Key)
+		equal(k, "steps", len(got.Records), 2)
+		equal(k, "marks", got.Marks, r.Marks)
+		for i, e := range got.Records {
+			if got, want := stepText(e), stepText(r.Records[i]); got != want {
+				k.Errorf("step %d: got %s, want %s", i, got, want)
+			}
+		}
+		equal(k, "claimed with its steps", len(k.claimedAgain(j, r).Records), 2)
+	}},
+	{"only who holds the run marks a step of it", func(k *kit) {
+		j := Job("renew", Once, Steps)
+		k.run(j, "2026-03-01")
+		r := k.one()
+		for _, other := range []func(*daybook.Run){
+			func(o *daybook.Run) { o.Fence++ },
+			func(o *daybook.Run) { o.Fence-- },
+			func(o *daybook.Run) { o.Claim = "another" },
+			func(o *daybook.Run) { o.Marks++ },
+			func(o *daybook.Run) { o.Key = "renew:2026-03-02" },
+		} {
+			c := *r
+			other(&c)
+			before := k.dump()
+			_, _, err := k.come(&c, "charge")
+			k.code(err, daybook.CodeStale)
+			if after := k.dump(); after != before {
+				k.Errorf("a stale mark left\n%s", difference(before, after))
+			}
+		}
+		Apply(k.ctx, k, k.s, r.Next(daybook.Outcome{Result: daybook.ResultNotDone}, j.Policy(), k.now))
+		_, _, err := k.come(r, "charge")
+		k.code(err, daybook.CodeStale)
+	}},
+	{"sixteen that come to one step at once: one begins it", func(k *kit) {
+		j := Job("renew", Once, Steps)
+		k.run(j, "2026-03-01")
+		r := k.one()
+		var began, stale atomic.Int64
+		var all sync.WaitGroup
+		for range 16 {
+			all.Go(func() {
+				_, _, err := k.come(r, "charge")
+				switch daybook.CodeOf(err) {
+				case "":
+					began.Add(1)
+				case daybook.CodeStale:
+					stale.Add(1)
+				default:
+					k.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		equal(k, "began", began.Load(), 1)
+		equal(k, "stale", stale.Load(), 15)
+		equal(k, "tries", k.find(r.Key).StepRecord("charge").Tries, 1)
+	}},
+	{"an end that did not see a step is stale, and one that did settles nothing", func(k *kit) {
+		for _, lost := range []bool{false, true} {
+			j := Job("renew", Once, Steps)
+			key := k.run(j, map[bool]string{false: "2026-03-01", true: "2026-03-02"}[lost]).Key
+			r := k.one()
+			seen := k.find(key)
+			_, _, err := k.come(r, "charge")
+			k.ok(err)
+			o := daybook.Outcome{Result: daybook.ResultDone}
+			if lost {
+				o.Result = daybook.ResultLost
+			}
+			k.stale(seen.Next(o, j.Policy(), k.now))
+			Apply(k.ctx, k, k.s, k.find(key).Next(o, j.Policy(), k.now))
+			got := k.find(key)
+			equal(k, "state", got.State, daybook.Dead)
+			equal(k, "letter", got.Letter.Kind, daybook.LetterUnknown)
+			equal(k, "step", got.StepRecord("charge").State, daybook.EffectUnknown)
+			m, err := got.ResolveStep("charge", daybook.AsDone, daybook.Policy{}, "ops", "looked", k.now)
+			k.ok(err)
+			Apply(k.ctx, k, k.s, m)
+			k.stale(m) // the letter, and the steps, stand otherwise now
+			equal(k, "state", k.find(key).State, daybook.Retryable)
+			r = k.one()
+			equal(k, "step of the next attempt", r.StepRecord("charge").State, daybook.EffectDone)
+			Apply(k.ctx, k, k.s, r.Next(daybook.Outcome{Result: daybook.ResultDone}, j.Policy(), k.now))
+			equal(k, "state", k.find(key).State, daybook.Done)
+		}
+	}},
+	{"a late end of a step settles it while nobody claimed the run again", func(k *kit) {
+		j := Job("renew", Once, Steps)
+		key := k.run(j, "2026-03-01").Key
+		r, _, err := k.come(k.one(), "charge")
+		k.ok(err)
+		Apply(k.ctx, k, k.s, r.Next(daybook.Outcome{Result: daybook.ResultLost}, j.Policy(), k.now))
+		m, ok := k.find(key).LateStep("charge", daybook.Outcome{Result: daybook.ResultDone, Data: []byte(`1`)}, j.Policy(), k.now)
+		equal(k, "taken", ok, true)
+		Apply(k.ctx, k, k.s, m)
+		got := k.find(key)
+		equal(k, "state", got.State, daybook.Retryable)
+		equal(k, "step", got.StepRecord("charge").State, daybook.EffectDone)
+		equal(k, "open letters", k.number("SELECT COUNT(*) FROM daybook_letters WHERE state = 'open'"), 0)
+		_, ok = got.LateStep("charge", daybook.Outcome{Result: daybook.ResultPermanent}, j.Policy(), k.now)
+		equal(k, "taken twice", ok, false)
+	}},
+	{"a step in the caller's transaction is there with it, or not at all", func(k *kit) {
+		j := Job("renew", Once, Steps)
+		k.run(j, "2026-03-01")
+		r := k.one()
+		write := k.db.Open(k).Write
+		_, err := write.ExecContext(k.ctx, `CREATE TABLE paid (key TEXT NOT NULL)`)
+		k.ok(err)
+		ask := daybook.StepAsk{Step: "extend", Plain: true}
+		for _, commit := range []bool{false, true} {
+			tx, err := write.BeginTx(k.ctx, nil)
+			k.ok(err)
+			e := r.StepEnded(r.ComeTo(ask, daybook.Policy{}, k.now).Record, daybook.Outcome{Result: daybook.ResultDone}, k.now)
+			k.ok(k.s.MarkStepTx(k.ctx, tx, r, e))
+			_, err = tx.ExecContext(k.ctx, `INSERT INTO paid (key) VALUES ('`+string(r.Key)+`')`)
+			k.ok(err)
+			if commit {
+				k.ok(tx.Commit())
+			} else {
+				k.ok(tx.Rollback())
+			}
+			want := int64(0)
+			if commit {
+				want = 1
+			}
+			equal(k, "rows", k.number("SELECT COUNT(*) FROM paid"), want)
+			equal(k, "steps", k.number("SELECT COUNT(*) FROM daybook_steps WHERE step = 'extend' AND state = 'done'"), want)
+			equal(k, "marks", k.find(r.Key).Marks, want)
+		}
+		tx, err := write.BeginTx(k.ctx, nil)
+		k.ok(err)
+		stale := *r
+		stale.Fence++
+		k.code(k.s.MarkStepTx(k.ctx, tx, &stale, r.StepEnded(r.ComeTo(ask, daybook.Policy{}, k.now).Record, daybook.Outcome{Result: daybook.ResultDone}, k.now)), daybook.CodeStale)
+		k.ok(tx.Rollback())
+	}},
+}
+
+// stepText is a record in words, with its instants as they are stored.
+func stepText(e *daybook.StepRecord) string {
+	c := *e
+	c.FirstAt, c.EndedAt, c.Data = time.Time{}, time.Time{}, nil
+	return fmt.Sprintf("%+v first %d ended %d data %s", c, e.FirstAt.UnixMicro(), e.EndedAt.UnixMicro(), e.Data)
+}
+
+// claimedAgain hands a run back and claims it again.
+func (k *kit) claimedAgain(j *daybook.Job, r *daybook.Run) *daybook.Run {
+	k.Helper()
+	Apply(k.ctx, k, k.s, r.Next(daybook.Outcome{Result: daybook.ResultInterrupted}, j.Policy(), k.now))
+	return k.one()
+}
