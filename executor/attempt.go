@@ -53,7 +53,9 @@ func (x *Executor) attempt(ctx context.Context, f *flight) {
 	if x.o.Home == daybook.HomeOnce {
 		f.command = work.Job.Command.String() // no definition tells it: the crontab line does
 	}
-	x.end(f, work.Job.Policy(), x.do(ctx, work, o))
+	out := x.do(ctx, work, o)
+	x.readSteps(ctx, f)
+	x.end(f, work.Job.Policy(), out)
 }
 
 // snapshot copies the run of a flight: what a renewal notes meanwhile stands in it.
@@ -141,9 +143,6 @@ func (x *Executor) decide(f *flight, how func(r *daybook.Run, now time.Time) day
 func (x *Executor) end(f *flight, p daybook.Policy, o daybook.Outcome) {
 	o = o.Mask(f.secrets)
 	f.outcome = o
-	if f.run.Steps {
-		x.readSteps(f)
-	}
 	x.decide(f, func(r *daybook.Run, now time.Time) daybook.Transition {
 		t := r.Next(o, p, now)
 		if t.Attempt != nil {

@@ -118,6 +118,7 @@ func (x *Executor) survivors(ctx context.Context, now time.Time) (err error) {
 			err = errors.Join(err, unknown)
 			continue
 		}
+		x.readSteps(ctx, f)
 		x.end(f, p, x.reportOf(f.run.Job, f.adopted))
 		x.tellLeft(f.run, &f.next)
 		x.over(f)

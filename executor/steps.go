@@ -213,8 +213,11 @@ func (b *book) late(ctx context.Context, e *daybook.StepRecord, o daybook.Outcom
 
 // readSteps reads the steps of an attempt that is over: programs outside this process may have written them. When it cannot,
 // what this process knows is compared, and the end is decided again.
-func (x *Executor) readSteps(f *flight) {
-	ctx, cancel := context.WithTimeout(context.Background(), x.o.Lease/renewals)
+func (x *Executor) readSteps(ctx context.Context, f *flight) {
+	if !f.run.Steps {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), x.o.Lease/renewals)
 	defer cancel()
 	r, err := x.store.Run(ctx, f.run.Key)
 	if err != nil || r.Fence != f.run.Fence || r.Claim != f.run.Claim {

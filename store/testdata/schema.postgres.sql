@@ -124,6 +124,7 @@ daybook_live.losses bigint not null default 0
 daybook_live.again bigint not null default 0
 daybook_live.cancelled_by text not null default ''::text
 daybook_live.last_error text not null default ''::text
+daybook_live.marks bigint not null default 0
 CREATE INDEX daybook_live_due ON public.daybook_live USING btree (lane, home, priority, due_us) WHERE ((state <> 'running'::text) AND (hold = ''::text) AND (asking = ''::text));
 CREATE INDEX daybook_live_job ON public.daybook_live USING btree (job);
 CREATE INDEX daybook_live_lease ON public.daybook_live USING btree (lease_us) WHERE (lease_us > 0);
@@ -210,6 +211,7 @@ daybook_runs.result text not null default ''::text
 daybook_runs.result_hash text not null default ''::text
 daybook_runs.counts text not null default ''::text
 daybook_runs.pruned_us bigint not null default 0
+daybook_runs.marks bigint not null default 0
 CREATE INDEX daybook_runs_date ON public.daybook_runs USING btree (date) WHERE (parent = ''::text);
 CREATE UNIQUE INDEX daybook_runs_pkey ON public.daybook_runs USING btree (key);
 CREATE INDEX daybook_runs_unpruned ON public.daybook_runs USING btree (job, ended_us) WHERE ((pruned_us = 0) AND (ended_us > 0));
@@ -258,6 +260,14 @@ daybook_steps.tries bigint not null default 0
 daybook_steps.fence bigint not null default 0
 daybook_steps.settled_by text not null default ''::text
 daybook_steps.data text not null default ''::text
+daybook_steps.ord bigint not null default 0
+daybook_steps.seen bigint not null default 0
+daybook_steps.asks bigint not null default 0
+daybook_steps.undoes bigint not null default 0
+daybook_steps.remembers_us bigint not null default 0
+daybook_steps.settles_us bigint not null default 0
+daybook_steps.asked text not null default ''::text
+daybook_steps.error text not null default ''::text
 CREATE UNIQUE INDEX daybook_steps_pkey ON public.daybook_steps USING btree (key, step);
 daybook_triggers.key text collate C not null
 daybook_triggers.id text collate C not null

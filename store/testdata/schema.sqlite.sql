@@ -123,7 +123,7 @@ CREATE TABLE daybook_live (
   again        BIGINT NOT NULL DEFAULT 0,
   cancelled_by TEXT   NOT NULL DEFAULT '',
   last_error   TEXT   NOT NULL DEFAULT ''
-) WITHOUT ROWID;
+, marks BIGINT NOT NULL DEFAULT 0) WITHOUT ROWID;
 CREATE INDEX daybook_live_due ON daybook_live (lane, home, priority, due_us) WHERE state <> 'running' AND hold = '' AND asking = '';
 CREATE INDEX daybook_live_job ON daybook_live (job);
 CREATE INDEX daybook_live_lease ON daybook_live (lease_us) WHERE lease_us > 0;
@@ -217,7 +217,7 @@ CREATE TABLE daybook_runs (
   result_hash    TEXT   NOT NULL DEFAULT '',
   counts         TEXT   NOT NULL DEFAULT '',
   pruned_us      BIGINT NOT NULL DEFAULT 0
-);
+, marks BIGINT NOT NULL DEFAULT 0);
 CREATE INDEX daybook_runs_date ON daybook_runs (date) WHERE parent = '';
 CREATE INDEX daybook_runs_unpruned ON daybook_runs (job, ended_us) WHERE pruned_us = 0 AND ended_us > 0;
 CREATE INDEX daybook_runs_window ON daybook_runs (job, start_us) WHERE parent = '';
@@ -268,7 +268,7 @@ CREATE TABLE daybook_steps (
   tries      BIGINT NOT NULL DEFAULT 0,
   fence      BIGINT NOT NULL DEFAULT 0,
   settled_by TEXT   NOT NULL DEFAULT '',
-  data       TEXT   NOT NULL DEFAULT '',
+  data       TEXT   NOT NULL DEFAULT '', ord          BIGINT NOT NULL DEFAULT 0, seen         BIGINT NOT NULL DEFAULT 0, asks         BIGINT NOT NULL DEFAULT 0, undoes       BIGINT NOT NULL DEFAULT 0, remembers_us BIGINT NOT NULL DEFAULT 0, settles_us   BIGINT NOT NULL DEFAULT 0, asked        TEXT   NOT NULL DEFAULT '', error        TEXT   NOT NULL DEFAULT '',
   PRIMARY KEY (key, step)
 );
 CREATE TABLE daybook_triggers (
