@@ -30,6 +30,7 @@ var suite = []topic{
 	{"keeper", keeperCases},
 	{"migrate", migrateCases},
 	{"alerts", alertCases},
+	{"tokens", tokenCases},
 	{"busy", busyCases},
 	{"faults", faultCases},
 }
@@ -116,7 +117,7 @@ func (k *kit) number(query string, args ...any) int64 {
 	return n.Int64
 }
 
-var tables = []string{"activity", "alerts", "attempts", "holds", "jobs", "ledger", "letters", "live", "mutes", "nodes", "outputs", "revisions", "runs", "sends", "spans", "steps", "triggers"}
+var tables = []string{"activity", "alerts", "attempts", "calls", "holds", "jobs", "ledger", "letters", "live", "mutes", "nodes", "outputs", "revisions", "runs", "sends", "spans", "steps", "tokens", "triggers"}
 
 // dump is everything that the ledger holds, as text.
 func (k *kit) dump() string {

@@ -54,6 +54,16 @@ daybook_attempts.late_error text not null default ''::text
 daybook_attempts.late_us bigint not null default 0
 daybook_attempts.late_taken bigint not null default 0
 CREATE UNIQUE INDEX daybook_attempts_pkey ON public.daybook_attempts USING btree (key, fence, question);
+daybook_calls.caller text collate C not null
+daybook_calls.key text collate C not null
+daybook_calls.fingerprint text not null
+daybook_calls.status bigint not null default 0
+daybook_calls.until_us bigint not null
+daybook_calls.at_us bigint not null
+daybook_calls.header text not null default ''::text
+daybook_calls.body text not null default ''::text
+CREATE INDEX daybook_calls_at ON public.daybook_calls USING btree (at_us);
+CREATE UNIQUE INDEX daybook_calls_pkey ON public.daybook_calls USING btree (caller, key);
 daybook_holds.name text not null
 daybook_holds.since_us bigint not null
 daybook_holds.detail text not null
@@ -82,6 +92,7 @@ daybook_ledger.created_us bigint not null
 daybook_ledger.sequence bigint not null
 daybook_ledger.written_us bigint not null
 daybook_ledger.alerts bigint not null default 0
+daybook_ledger.secret text not null default ''::text
 CREATE UNIQUE INDEX daybook_ledger_pkey ON public.daybook_ledger USING btree (id);
 daybook_letters.id text collate C not null
 daybook_letters.key text collate C not null
@@ -269,6 +280,16 @@ daybook_steps.settles_us bigint not null default 0
 daybook_steps.asked text not null default ''::text
 daybook_steps.error text not null default ''::text
 CREATE UNIQUE INDEX daybook_steps_pkey ON public.daybook_steps USING btree (key, step);
+daybook_tokens.number bigint not null
+daybook_tokens.name text not null
+daybook_tokens.role text not null
+daybook_tokens.hash text collate C not null
+daybook_tokens.made_us bigint not null
+daybook_tokens.made_by text not null
+daybook_tokens.revoked_us bigint not null default 0
+daybook_tokens.revoked_by text not null default ''::text
+CREATE UNIQUE INDEX daybook_tokens_hash ON public.daybook_tokens USING btree (hash);
+CREATE UNIQUE INDEX daybook_tokens_pkey ON public.daybook_tokens USING btree (number);
 daybook_triggers.key text collate C not null
 daybook_triggers.id text collate C not null
 daybook_triggers.job text collate C not null

@@ -49,6 +49,18 @@ CREATE TABLE daybook_attempts (
   late_taken  BIGINT NOT NULL DEFAULT 0,
   PRIMARY KEY (key, fence, question)
 );
+CREATE TABLE daybook_calls (
+  caller      TEXT  NOT NULL, -- the token that was used
+  key         TEXT  NOT NULL, -- as the header brought it
+  fingerprint TEXT   NOT NULL,
+  status      BIGINT NOT NULL DEFAULT 0, -- 0: under way, until then
+  until_us    BIGINT NOT NULL,
+  at_us       BIGINT NOT NULL,
+  header      TEXT   NOT NULL DEFAULT '',
+  body        TEXT   NOT NULL DEFAULT '',
+  PRIMARY KEY (caller, key)
+);
+CREATE INDEX daybook_calls_at ON daybook_calls (at_us);
 CREATE TABLE daybook_holds (
   name     TEXT   NOT NULL PRIMARY KEY,
   since_us BIGINT NOT NULL,
@@ -79,7 +91,7 @@ CREATE TABLE daybook_ledger (
   created_us  BIGINT NOT NULL,
   sequence    BIGINT NOT NULL,
   written_us  BIGINT NOT NULL
-, alerts BIGINT NOT NULL DEFAULT 0);
+, alerts BIGINT NOT NULL DEFAULT 0, secret TEXT NOT NULL DEFAULT '');
 CREATE TABLE daybook_letters (
   id        TEXT  NOT NULL PRIMARY KEY,
   key       TEXT  NOT NULL,
@@ -271,6 +283,17 @@ CREATE TABLE daybook_steps (
   data       TEXT   NOT NULL DEFAULT '', ord          BIGINT NOT NULL DEFAULT 0, seen         BIGINT NOT NULL DEFAULT 0, asks         BIGINT NOT NULL DEFAULT 0, undoes       BIGINT NOT NULL DEFAULT 0, remembers_us BIGINT NOT NULL DEFAULT 0, settles_us   BIGINT NOT NULL DEFAULT 0, asked        TEXT   NOT NULL DEFAULT '', error        TEXT   NOT NULL DEFAULT '',
   PRIMARY KEY (key, step)
 );
+CREATE TABLE daybook_tokens (
+  number     BIGINT NOT NULL PRIMARY KEY, -- for people: tk_1, tk_2 …
+  name       TEXT   NOT NULL,
+  role       TEXT   NOT NULL,
+  hash       TEXT  NOT NULL, -- of the token, which is kept nowhere
+  made_us    BIGINT NOT NULL,
+  made_by    TEXT   NOT NULL,
+  revoked_us BIGINT NOT NULL DEFAULT 0,
+  revoked_by TEXT   NOT NULL DEFAULT ''
+);
+CREATE UNIQUE INDEX daybook_tokens_hash ON daybook_tokens (hash);
 CREATE TABLE daybook_triggers (
   key          TEXT  NOT NULL,
   id           TEXT  NOT NULL,
