@@ -34,6 +34,9 @@ type Outcome struct {
 	// Interrupted says that a shutdown of Daybook asked the attempt to end. A try that then says it is not done is not
 	// counted as a failure.
 	Interrupted bool
+	// Recorded says that the end of the attempt was reported by another door and is in the ledger: nothing is left to
+	// write.
+	Recorded bool
 }
 
 // Output is what a command printed: its head and its tail, as safe text.

@@ -14,6 +14,7 @@ const (
 	CodeNotFound    Code = "not_found"   // no such job, key or plan
 	CodeConflict    Code = "conflict"    // refused by a rule as things stand now
 	CodeStale       Code = "stale"       // the row moved on: another fence, another state
+	CodeDenied      Code = "denied"      // whoever asks has no right to
 	CodePermanent   Code = "permanent"   // trying again cannot help
 	CodeUnavailable Code = "unavailable" // the ledger or the far side cannot be reached now
 	CodeInternal    Code = "internal"    // a fault of Daybook or of the machine
@@ -74,6 +75,12 @@ func NotFound(format string, args ...any) *Error { return New(CodeNotFound, form
 
 // Conflict returns an error with CodeConflict.
 func Conflict(format string, args ...any) *Error { return New(CodeConflict, format, args...) }
+
+// Stale returns an error with CodeStale.
+func Stale(format string, args ...any) *Error { return New(CodeStale, format, args...) }
+
+// Denied returns an error with CodeDenied.
+func Denied(format string, args ...any) *Error { return New(CodeDenied, format, args...) }
 
 // WithHint returns e with the next thing to do.
 func (e *Error) WithHint(format string, args ...any) *Error {

@@ -48,6 +48,14 @@ type Options struct {
 	Home string
 	// Wake tells the executors and schedulers of this process that there may be something to do. May be nil: they poll.
 	Wake func()
+	// NewSecret makes what nobody can guess. Required where tokens are made.
+	NewSecret func() string
+	// ReadReport reads what work says of its end, in the form of the manual. Required where reports come in.
+	ReadReport func(body []byte) (daybook.Outcome, error)
+	// Secrets returns what must not show in what is kept of a job. May be nil: this process knows of none.
+	Secrets func(job string) ([]string, error)
+	// Reported hears of each report that was taken, once it is in the ledger. May be nil.
+	Reported func(id daybook.AttemptID, said daybook.Result)
 }
 
 // Store is the ledger as control needs it.
@@ -61,6 +69,21 @@ type Store interface {
 	AckAlert(ctx context.Context, number int64, act daybook.Activity) (changed bool, err error)
 	MuteAlerts(ctx context.Context, m notice.Mute, act daybook.Activity) error
 	Mutes(ctx context.Context, now time.Time) ([]notice.Mute, error)
+	Doors
+}
+
+// Doors is the store as those need it who come by HTTP: tokens, calls, and keys claimed for programs that do the work.
+type Doors interface {
+	// Secret returns the ledger's random secret; the first caller's fresh one is kept.
+	Secret(ctx context.Context, fresh func() string) (string, error)
+	// Definition returns the definition that counts for a job.
+	Definition(ctx context.Context, job string) (*daybook.Job, error)
+	AddToken(ctx context.Context, tok daybook.Token, hash string, act daybook.Activity) (daybook.Token, error)
+	Tokens(ctx context.Context) ([]daybook.Token, error)
+	TokenByHash(ctx context.Context, hash string) (daybook.Token, error)
+	RevokeToken(ctx context.Context, number int64, act daybook.Activity) (changed bool, err error)
+	BeginCall(ctx context.Context, c daybook.Call, until, forget, now time.Time) (begun bool, was daybook.Call, err error)
+	EndCall(ctx context.Context, c daybook.Call) error
 }
 
 // Control carries out what people ask for. It is safe for concurrent use.
@@ -70,6 +93,7 @@ type Control struct {
 
 	mu       sync.Mutex
 	compiled map[string]compiled // by job
+	sealed   string              // the secret of the ledger, once it was read
 }
 
 // compiled is a definition with its schedule, worked out once.
@@ -95,6 +119,12 @@ func New(s Store, o Options) *Control {
 		o.Printed = func(key daybook.Key, _ int64) (io.ReadCloser, error) {
 			return nil, daybook.NotFound("%s: its output cannot be read here while it runs", key)
 		}
+	}
+	if o.Secrets == nil {
+		o.Secrets = func(string) ([]string, error) { return nil, nil }
+	}
+	if o.Reported == nil {
+		o.Reported = func(daybook.AttemptID, daybook.Result) {}
 	}
 	if o.Defined == nil {
 		o.Defined = func(string) (*daybook.Job, bool) { return nil, false }

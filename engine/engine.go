@@ -4,6 +4,8 @@ package engine
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,12 +43,16 @@ type Options struct {
 	Exec      runner.Exec
 	// Alerts are the channels and who is told on them; what it says of ids and logs is replaced. Without channels alerts
 	// are rows only. Start refuses a route to a channel that is not there.
-	Alerts    alert.Options
-	NoMigrate bool // refuse an older schema instead of bringing it up to date
-	Log       *slog.Logger
-	Now       func() time.Time     // default: time.Now
-	ByHand    bool                 // Now is moved by hand, as in tests: it is the time, whatever the clock of the database says
-	Boot      func() time.Duration // time since boot, suspend included; default: the system's
+	Alerts alert.Options
+	// URL is where httpapi.Handler with this engine's control is reached: HTTP jobs that answer 202 are told to report
+	// there. LocalURL is the same for jobs on this machine, which is enough where nobody else can reach it. Both empty:
+	// nothing takes their reports.
+	URL, LocalURL string
+	NoMigrate     bool // refuse an older schema instead of bringing it up to date
+	Log           *slog.Logger
+	Now           func() time.Time     // default: time.Now
+	ByHand        bool                 // Now is moved by hand, as in tests: it is the time, whatever the clock of the database says
+	Boot          func() time.Duration // time since boot, suspend included; default: the system's
 }
 
 // DefaultSlots are the runs at once of a process.
@@ -66,6 +72,7 @@ type Engine struct {
 	schedule *scheduler.Scheduler
 	exec     *executor.Executor
 	control  *control.Control
+	reports  *reports
 
 	mu          sync.RWMutex
 	work        map[string]executor.Work
@@ -129,7 +136,9 @@ func Open(ctx context.Context, db DB, options ...Options) (*Engine, error) {
 		Clock: e.clock.Now, Work: e.workOf, MayClaim: e.clock.usable, Log: o.Log})
 	e.schedule = scheduler.New(s, scheduler.Options{Compile: e.compile, TZData: e.node.TZData, Home: e.home, Log: o.Log, Woke: e.exec.Wake})
 	e.rescue.Executor = e.exec
-	e.control = control.New(s, control.Options{Clock: e.clock.Now, Days: e.days, Defined: e.defined, Home: e.home, Wake: e.exec.Wake, Told: e.told, Printed: e.exec.Printed})
+	e.reports = newReports(e)
+	e.control = control.New(e.rows, control.Options{Clock: e.clock.Now, Days: e.days, Defined: e.defined, Home: e.home, Wake: e.exec.Wake, Told: e.told, Printed: e.exec.Printed,
+		NewSecret: newSecret, ReadReport: runner.ParseReport, Secrets: e.exec.Secrets, Reported: e.reports.came})
 	return e, nil
 }
 
@@ -166,6 +175,13 @@ func home(o Options) string {
 		return daybook.HomeOnce
 	}
 	return o.App // empty for serve and cli: what a file defines
+}
+
+// newSecret returns 256 random bits as text.
+func newSecret() string {
+	b := make([]byte, 32)
+	_, _ = rand.Read(b) // never fails
+	return base64.RawURLEncoding.EncodeToString(b)
 }
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
@@ -272,7 +288,7 @@ func (e *Engine) complete(d Definition) (scheduler.Job, executor.Work, error) {
 	if len(faults) > 0 {
 		return j, executor.Work{}, errors.Join(faults...)
 	}
-	r, err := runner.For(j.Job, runner.Options{Exec: e.o.Exec, HTTP: runner.HTTP{Clock: e.clock.Now}, Funcs: map[string]runner.GoFunc{j.Name: {Do: d.Do, Ask: d.Ask}}})
+	r, err := runner.For(j.Job, runner.Options{Exec: e.o.Exec, HTTP: runner.HTTP{Clock: e.clock.Now, Callbacks: e.callbacks()}, Funcs: map[string]runner.GoFunc{j.Name: {Do: d.Do, Ask: d.Ask}}})
 	if err != nil {
 		return j, executor.Work{}, err
 	}

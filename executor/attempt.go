@@ -143,6 +143,9 @@ func (x *Executor) decide(f *flight, how func(r *daybook.Run, now time.Time) day
 func (x *Executor) end(f *flight, p daybook.Policy, o daybook.Outcome) {
 	o = o.Mask(f.secrets)
 	f.outcome = o
+	if o.Recorded {
+		return
+	}
 	x.decide(f, func(r *daybook.Run, now time.Time) daybook.Transition {
 		t := r.Next(o, p, now)
 		if t.Attempt != nil {

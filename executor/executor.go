@@ -348,7 +348,7 @@ func (x *Executor) write(ctx context.Context) (wrote bool, err error) {
 	x.reports = append(x.reports[:0:0], x.reports[len(batch):]...)
 	x.mu.Unlock()
 	for _, f := range batch {
-		if f.decide != nil {
+		if f.decide != nil || f.outcome.Recorded {
 			x.clean(f.run.Key, f.run.Fence) // not before it is written: what an attempt left is all there is of it until then
 		}
 		x.drop(f)

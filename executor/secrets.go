@@ -18,6 +18,17 @@ func secretsOf(job *daybook.Job, env map[string]string) []string {
 	return list
 }
 
+// Secrets are the values that must not show in what is kept of a job, as this process knows them; none when it does not do
+// the job. An error: they cannot be looked up.
+func (x *Executor) Secrets(job string) ([]string, error) {
+	work, ok := x.o.Work(job)
+	if !ok {
+		return nil, nil
+	}
+	env, err := environment(work)
+	return secretsOf(work.Job, env), err
+}
+
 // reportOf is what a process that outlived its daybook left as its report, without the secrets of its job. When those
 // cannot be looked up, nothing can be masked, and nothing that it said is kept.
 func (x *Executor) reportOf(job, dir string) daybook.Outcome {

@@ -22,7 +22,7 @@ import (
 type HTTP struct {
 	// Clock dates signatures and is what dates in Retry-After are compared with. Required.
 	Clock func() time.Time
-	// Callbacks takes the reports of work that answers 202. Nil: such an answer is unclear.
+	// Callbacks takes the reports of work that answers 202. Nil: nothing does, and such an answer is unclear.
 	Callbacks Callbacks
 	// Grace is how long an answer is still waited for when Daybook stops while the request is under way, so that a
 	// deployment does not make an unknown of it; 0: daybook.TerminationGrace.
@@ -39,15 +39,16 @@ const (
 	EnvHeader   = envOfHTTP + "header:"   // and the name as in HTTPCall.Headers
 )
 
-// Callbacks takes the one report of work that goes on after its answer. What comes to a token that nobody waits for is a
-// late report, and is for whoever implements this to settle.
+// Callbacks takes the one report of work that goes on after its answer, or that reports before it answers. Whatever is
+// reported is in the ledger before anybody here hears of it: the runner only learns that the attempt is over.
 type Callbacks interface {
 	// Open makes a token ready for an attempt before its request is sent, since the report may overtake the answer. The
 	// request carries both: the URL as Daybook-Callback, the token as Daybook-Token.
-	Open(o daybook.Order) (url, token string)
-	// Wait returns the report for a token, one that came before included, and false when ctx ends first. An Outcome
-	// without Result is a report that says nothing more than that the work is done.
-	Wait(ctx context.Context, token string) (daybook.Outcome, bool)
+	Open(ctx context.Context, o daybook.Order) (url, token string, err error)
+	// Look returns whether the end of the attempt was recorded, and what was reported as far as that is known here.
+	Look(ctx context.Context, token string) (said daybook.Result, recorded bool)
+	// Wait returns when the end of the attempt was recorded, or ctx is done.
+	Wait(ctx context.Context, token string)
 	// Close says that nobody waits for the token any more.
 	Close(token string)
 }
@@ -64,7 +65,9 @@ func (h *HTTP) Run(ctx context.Context, o daybook.Order) daybook.Outcome {
 	token := ""
 	if h.Callbacks != nil {
 		var url string
-		url, token = h.Callbacks.Open(o)
+		if url, token, err = h.Callbacks.Open(ctx, o); err != nil {
+			return notStarted(err)
+		}
 		defer h.Callbacks.Close(token)
 		req.Header.Set("Daybook-Callback", url)
 		req.Header.Set("Daybook-Token", token)
@@ -72,8 +75,11 @@ func (h *HTTP) Run(ctx context.Context, o daybook.Order) daybook.Outcome {
 	}
 	a, err := h.send(ctx, req)
 	out := reading{job: o.Job, answer: masked(a, secrets), err: err, cause: context.Cause(ctx), now: h.Clock()}.outcome()
+	if h.Callbacks != nil {
+		out = h.completed(ctx, token, out)
+	}
 	if out.Result == resultAccepted {
-		out = h.completion(ctx, token, out)
+		out = h.unfinished(ctx, out)
 	}
 	out.Error = mask(out.Error, secrets)
 	out.Interrupted = causedBy(context.Cause(ctx), daybook.ErrShutdown)
@@ -108,28 +114,32 @@ func (h *HTTP) send(ctx context.Context, r outhttp.Request) (*outhttp.Answer, er
 	return outhttp.New(outhttp.Options{}).Do(own, r)
 }
 
-// completion waits for the report of work that answered 202.
-func (h *HTTP) completion(ctx context.Context, token string, out daybook.Outcome) daybook.Outcome {
+// lookTime bounds the last look whether an attempt was reported.
+const lookTime = 5 * time.Second
+
+// completed waits for the report of work that answered 202. What was reported by then, before the answer included, is the
+// end of the attempt; an answer that says otherwise is handed on, and kept as evidence.
+func (h *HTTP) completed(ctx context.Context, token string, out daybook.Outcome) daybook.Outcome {
+	if out.Result == resultAccepted {
+		h.Callbacks.Wait(ctx, token)
+	}
+	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
+	defer cancel()
+	said, recorded := h.Callbacks.Look(look, token)
+	if recorded && (out.Result == resultAccepted || out.Result == daybook.ResultUnknown || out.Result == said) {
+		out.Result, out.Recorded = cmp.Or(said, daybook.ResultUnknown), true
+	}
+	return out
+}
+
+// unfinished is the outcome of work that answered 202 and of which no more was heard.
+func (h *HTTP) unfinished(ctx context.Context, out daybook.Outcome) daybook.Outcome {
 	if h.Callbacks == nil {
 		out.Result = daybook.ResultUnclear
-		out.Error = out.Detail + ": the work goes on, and completion by a callback is not available yet"
+		out.Error = out.Detail + ": the work goes on, and nothing here takes its report"
 		return out
 	}
-	said, ok := h.Callbacks.Wait(ctx, token)
-	if !ok {
-		out.Result = daybook.ResultUnknown
-		out.Error = why(context.Cause(ctx)) + ": " + out.Detail + ", and no report came to the callback"
-		return out
-	}
-	said.Result = cmp.Or(said.Result, daybook.ResultDone)
-	if said.Output.Text == "" {
-		said.Output = out.Output
-	}
-	head := out.Detail + ", then reported " + string(said.Result)
-	if said.Result == daybook.ResultDone {
-		said.Detail, said.Error = withMessage(head, said.Error), ""
-		return said
-	}
-	said.Detail, said.Error = head, daybook.Clip(withMessage(head, said.Error), daybook.MaxErrorBytes)
-	return said
+	out.Result = daybook.ResultUnknown
+	out.Error = why(context.Cause(ctx)) + ": " + out.Detail + ", and no report came to the callback"
+	return out
 }

@@ -424,107 +424,118 @@ func TestHTTPSecretsAreMasked(t *testing.T) {
 }
 
 // callbacks is one report that comes, or not.
+
 type callbacks struct {
-	report chan daybook.Outcome
+	said   daybook.Result // "": nothing was reported
+	unsaid bool           // reported, and it is not known here what
 	opened atomic.Int32
 	closed atomic.Int32
 
 	waiting func() // called when somebody waits
 }
 
-func (c *callbacks) Open(o daybook.Order) (string, string) {
+func (c *callbacks) Open(_ context.Context, o daybook.Order) (string, string, error) {
 	c.opened.Add(1)
-	return "http://127.0.0.1:7070/api/v1/reports", fmt.Sprintf("token-of-%d", o.Fence)
+	return "http://127.0.0.1:7070/api/v1/callbacks/renew:2026-10-26", fmt.Sprintf("token-of-%d", o.Fence), nil
 }
 
-func (c *callbacks) Wait(ctx context.Context, token string) (daybook.Outcome, bool) {
-	if token != "token-of-7" {
-		return daybook.Outcome{}, false
-	}
+func (c *callbacks) Look(_ context.Context, token string) (daybook.Result, bool) {
+	return c.said, token == "token-of-7" && (c.said != "" || c.unsaid)
+}
+
+func (c *callbacks) Wait(ctx context.Context, _ string) {
 	if c.waiting != nil {
 		c.waiting()
 	}
-	select {
-	case out := <-c.report:
-		return out, true
-	case <-ctx.Done():
-		return daybook.Outcome{}, false
+	if c.said == "" && !c.unsaid {
+		<-ctx.Done()
 	}
 }
 
 func (c *callbacks) Close(string) { c.closed.Add(1) }
 
+// shut is where no attempt can be opened now.
+type shut struct{ callbacks }
+
+func (*shut) Open(context.Context, daybook.Order) (string, string, error) {
+	return "", "", &daybook.Error{Code: daybook.CodeUnavailable, Message: "read the secret of the ledger"}
+}
+
 func TestHTTPCallback(t *testing.T) {
 	t.Parallel()
-	accepted := func(body string) string {
-		return fmt.Sprintf("HTTP/1.1 202 Accepted\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	answer := func(status, body string) string {
+		return fmt.Sprintf("HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", status, len(body), body)
 	}
-	t.Run("nobody takes reports", func(t *testing.T) {
-		t.Parallel()
-		out := atNoon().Run(t.Context(), call(t, saying(t, accepted(""))))
-		wantOutcome(t, out, daybook.ResultUnclear, "not available yet")
-	})
-	t.Run("an outcome in the answer wins", func(t *testing.T) {
-		t.Parallel()
-		out := atNoon().Run(t.Context(), call(t, saying(t, accepted(`{"outcome":"done"}`))))
-		wantOutcome(t, out, daybook.ResultDone, "202")
-	})
+	const accepted, ok, declined = "202 Accepted", "200 OK", "402 Payment Required"
 	for name, c := range map[string]struct {
-		report daybook.Outcome
-		want   daybook.Result
-		part   string
+		answer   string
+		fake     *callbacks
+		want     daybook.Result
+		recorded bool
 	}{
-		"nothing more than done": {daybook.Outcome{}, daybook.ResultDone, "202, then reported done"},
-		"done":                   {daybook.Outcome{Result: daybook.ResultDone, Counts: map[string]int64{"charges": 20}, Error: "fine"}, daybook.ResultDone, "reported done: fine"},
-		"not done":               {daybook.Outcome{Result: daybook.ResultNotDone, Error: "busy"}, daybook.ResultNotDone, "202, then reported not_done: busy"},
+		"accepted, then done":                     {answer(accepted, "{}"), &callbacks{said: daybook.ResultDone}, daybook.ResultDone, true},
+		"accepted, then not done":                 {answer(accepted, "{}"), &callbacks{said: daybook.ResultNotDone}, daybook.ResultNotDone, true},
+		"accepted, and another node heard of it":  {answer(accepted, "{}"), &callbacks{unsaid: true}, daybook.ResultUnknown, true},
+		"done, said twice":                        {answer(ok, ""), &callbacks{said: daybook.ResultDone}, daybook.ResultDone, true},
+		"done, then cut off":                      {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", &callbacks{said: daybook.ResultDone}, daybook.ResultDone, true},
+		"cut off, and another node heard of it":   {"", &callbacks{unsaid: true}, daybook.ResultUnknown, true},
+		"done, then declined: that is evidence":   {answer(declined, ""), &callbacks{said: daybook.ResultDone}, daybook.ResultPermanent, false},
+		"declined, and another node heard of it":  {answer(declined, ""), &callbacks{unsaid: true}, daybook.ResultPermanent, false},
+		"done, and never reported":                {answer(ok, ""), &callbacks{}, daybook.ResultDone, false},
+		"an outcome in the answer wins":           {answer(accepted, `{"outcome":"done"}`), &callbacks{}, daybook.ResultDone, false},
+		"an outcome in the answer, and reported":  {answer(accepted, `{"outcome":"done"}`), &callbacks{said: daybook.ResultDone}, daybook.ResultDone, true},
+		"cut off after sending, nothing reported": {"", &callbacks{}, daybook.ResultUnknown, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			fake := &callbacks{report: make(chan daybook.Outcome, 1)}
-			fake.report <- c.report // it may overtake the answer
 			h := atNoon()
-			h.Callbacks = fake
+			h.Callbacks = c.fake
 			headers := make(chan http.Header, 1)
 			url := listen(t, func(w *net.TCPConn, r *bufio.Reader) {
 				if req, err := http.ReadRequest(r); err == nil {
 					_, _ = io.Copy(io.Discard, req.Body)
 					headers <- req.Header
 				}
-				_, _ = io.WriteString(w, accepted(`{"state":"queued"}`))
+				_, _ = io.WriteString(w, c.answer)
 			})
 			out := h.Run(t.Context(), call(t, url))
-			wantOutcome(t, out, c.want, c.part)
-			if got := <-headers; got.Get("Daybook-Callback") != "http://127.0.0.1:7070/api/v1/reports" || got.Get("Daybook-Token") != "token-of-7" {
+			wantOutcome(t, out, c.want)
+			if out.Recorded != c.recorded {
+				t.Errorf("recorded: %v", out.Recorded)
+			}
+			if got := <-headers; got.Get("Daybook-Callback") != "http://127.0.0.1:7070/api/v1/callbacks/renew:2026-10-26" || got.Get("Daybook-Token") != "token-of-7" {
 				t.Errorf("got %v", got)
 			}
-			if !strings.Contains(out.Output.Text, "queued") || len(out.Counts) != len(c.report.Counts) || (out.Error == "") != (c.want == daybook.ResultDone) {
-				t.Errorf("got %+v", out)
-			}
-			if fake.opened.Load() != 1 || fake.closed.Load() != 1 {
-				t.Errorf("opened %d, closed %d", fake.opened.Load(), fake.closed.Load())
+			if c.fake.opened.Load() != 1 || c.fake.closed.Load() != 1 {
+				t.Errorf("opened %d, closed %d", c.fake.opened.Load(), c.fake.closed.Load())
 			}
 		})
 	}
+	t.Run("nobody takes reports", func(t *testing.T) {
+		t.Parallel()
+		out := atNoon().Run(t.Context(), call(t, saying(t, answer(accepted, ""))))
+		wantOutcome(t, out, daybook.ResultUnclear, "202", "nothing here takes its report")
+	})
 	t.Run("no report", func(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithCancelCause(t.Context())
 		fake := &callbacks{waiting: func() { cancel(daybook.ErrTimeout) }}
 		h := atNoon()
 		h.Callbacks = fake
-		out := h.Run(ctx, call(t, saying(t, accepted(""))))
+		out := h.Run(ctx, call(t, saying(t, answer(accepted, ""))))
 		wantOutcome(t, out, daybook.ResultUnknown, "timed out: 202, and no report came to the callback")
-		if fake.closed.Load() != 1 {
-			t.Error("the token is open")
+		if fake.closed.Load() != 1 || out.Recorded {
+			t.Errorf("closed %d, recorded %v", fake.closed.Load(), out.Recorded)
 		}
 	})
-	t.Run("no 202", func(t *testing.T) {
+	t.Run("no token can be made", func(t *testing.T) {
 		t.Parallel()
-		fake := &callbacks{}
 		h := atNoon()
-		h.Callbacks = fake
-		wantOutcome(t, h.Run(t.Context(), call(t, saying(t, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"))), daybook.ResultDone)
-		if fake.closed.Load() != 1 {
-			t.Error("the token is open")
+		h.Callbacks = &shut{}
+		url, requests := notebook(t)
+		wantOutcome(t, h.Run(t.Context(), call(t, url)), daybook.ResultNotDone, "read the secret of the ledger")
+		if n := len(requests()); n != 0 {
+			t.Errorf("%d requests were sent", n)
 		}
 	})
 }

@@ -59,7 +59,7 @@ func (a *app) deadList(ctx context.Context, all, grouped bool, limit int) error 
 		g := &grid{tail: true, head: []string{"SINCE", "KEY", "PRIORITY", "KIND", "STATE", "ERROR"}}
 		for _, letter := range letters {
 			if a.flags.json {
-				if err := a.printJSON(newLetterJSON(letter)); err != nil {
+				if err := a.printJSON(control.NewLetterJSON(letter)); err != nil {
 					return err
 				}
 				continue
@@ -186,7 +186,7 @@ func (a *app) deadShow(ctx context.Context, key daybook.Key) error {
 			plan = a.replayPlan(r)
 		}
 		if a.flags.json {
-			j := deadShowJSON{newLetterJSON(*r.Letter), plan, nested(r), output}
+			j := deadShowJSON{control.NewLetterJSON(*r.Letter), plan, control.Nested(r), output}
 			j.Run.Letter = nil
 			return a.printJSON(j)
 		}
@@ -349,7 +349,7 @@ func (a *app) showReplay(ctx context.Context, c *control.Control, list []daybook
 		some = some || refused == nil
 		switch {
 		case dry && a.flags.json:
-			j := actedJSON{Schema: "daybook/act.v1", Key: k, Act: "replay", From: r.State, To: r.State, Message: a.replayPlan(r), DryRun: true, Run: nested(r)}
+			j := actedJSON{Schema: "daybook/act.v1", Key: k, Act: "replay", From: r.State, To: r.State, Message: a.replayPlan(r), DryRun: true, Run: control.Nested(r)}
 			if refused == nil {
 				j.To = daybook.Retryable
 			}
@@ -370,7 +370,7 @@ func (a *app) showReplay(ctx context.Context, c *control.Control, list []daybook
 // tellOne says what became of one of several.
 func (a *app) tellOne(answer control.Answer) error {
 	if a.flags.json {
-		return a.printJSON(newAnswerJSON(answer))
+		return a.printJSON(control.NewAnswerJSON(answer))
 	}
 	if _, err := fmt.Fprintln(a.Stdout, a.shown(answer).Line()); err != nil {
 		return err

@@ -110,7 +110,7 @@ func (a *app) stepLine(r *daybook.Run) string {
 	case daybook.Scheduled:
 		text += ", due"
 	case daybook.Running:
-		at = startedAt(r)
+		at = control.StartedAt(r)
 		text += fmt.Sprintf(", attempt %d, since", r.Attempts)
 	case daybook.Retryable:
 		if r.LastError != "" {
@@ -129,7 +129,7 @@ func (a *app) stepLine(r *daybook.Run) string {
 // ended tells how a followed run ended. With status the exit code says it too.
 func (a *app) ended(r *daybook.Run, status bool) error {
 	if a.flags.json {
-		if err := a.printJSON(newRunJSON(r)); err != nil {
+		if err := a.printJSON(control.NewRunJSON(r)); err != nil {
 			return err
 		}
 	} else if _, err := fmt.Fprintln(a.Stdout, a.stepLine(r)); err != nil {

@@ -63,7 +63,7 @@ func newJobViewJSON(v control.JobView) jobViewJSON {
 	st := v.State
 	j := jobViewJSON{Schema: "daybook/job.v1", Job: v.Name, Revision: st.Revision, Since: st.Since, FirstSeen: st.FirstSeen, Home: st.Home,
 		Paused: st.Paused, PausedAt: st.PausedAt, PausedBy: st.PausedBy, PausedNote: st.PausedNote, Retired: st.RetiredAt, Fault: v.Fault,
-		Next: v.Next.At, NextKey: v.NextKey, LastGood: v.LastGood.Key, LastGoodEnd: v.LastGood.EndedAt, Last: nested(v.Last)}
+		Next: v.Next.At, NextKey: v.NextKey, LastGood: v.LastGood.Key, LastGoodEnd: v.LastGood.EndedAt, Last: control.Nested(v.Last)}
 	if v.Job != nil {
 		j.Priority, j.Owner, j.Schedule, j.Timezone = v.Job.Priority, v.Job.Owner, v.Job.Schedule, v.Job.Timezone
 		j.Window, j.Effects = string(v.Job.Window), v.Job.Effects

@@ -60,7 +60,7 @@ type entryJSON struct {
 }
 
 func newStoryJSON(s control.Story) storyJSON {
-	j := storyJSON{Schema: "daybook/key.v1", Key: s.Key, Message: s.Line(), Absence: s.Absence, Opens: s.Opens, Run: nested(s.Run), Cover: nested(s.Cover), Further: s.Further, Alert: s.Alert,
+	j := storyJSON{Schema: "daybook/key.v1", Key: s.Key, Message: s.Line(), Absence: s.Absence, Opens: s.Opens, Run: control.Nested(s.Run), Cover: control.Nested(s.Cover), Further: s.Further, Alert: s.Alert,
 		Triggers: []triggerJSON{}, Attempts: []attemptJSON{}, Letters: []*letterJSON{}, Activity: []activityJSON{}, Timeline: []entryJSON{}}
 	if s.Span != nil {
 		j.Span = &spanJSON{s.Span.FromLabel, s.Span.ToLabel, s.Span.Count, s.Span.Reason}
@@ -72,7 +72,7 @@ func newStoryJSON(s control.Story) storyJSON {
 		j.Attempts = append(j.Attempts, newAttemptJSON(t))
 	}
 	for _, l := range s.Letters {
-		letter := newLetterJSON(l)
+		letter := control.NewLetterJSON(l)
 		letter.Schema = ""
 		j.Letters = append(j.Letters, letter)
 	}

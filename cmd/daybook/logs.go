@@ -163,7 +163,7 @@ func (a *app) runFollow(ctx context.Context, key daybook.Key) error {
 		case !whole:
 			return &coded{code: daybook.ExitFailed, err: fmt.Errorf("no longer followed: %s goes on and is %s", run.Key, run.State)}
 		case a.flags.json:
-			return a.printJSON(newRunJSON(run))
+			return a.printJSON(control.NewRunJSON(run))
 		}
 		a.say("%s", a.stepLine(run))
 		if run.State == daybook.Dead {

@@ -77,7 +77,7 @@ func (a *app) runsByFilter(ctx context.Context, f daybook.Filter, o listFlags, n
 			for _, r := range runs {
 				n, last = n+1, r.Key
 				if a.flags.json {
-					if err := a.printJSON(newRunJSON(r)); err != nil {
+					if err := a.printJSON(control.NewRunJSON(r)); err != nil {
 						return err
 					}
 					continue
@@ -114,7 +114,7 @@ func (a *app) addRun(g *grid, r *daybook.Run) {
 	if r.State == daybook.Coalesced {
 		failed = "covered by " + string(r.CoveredBy)
 	}
-	g.add(string(r.Key), a.stateText(r), fmt.Sprint(r.Attempts), a.moment(startedAt(r), r.Zone), took(r), failed)
+	g.add(string(r.Key), a.stateText(r), fmt.Sprint(r.Attempts), a.moment(control.StartedAt(r), r.Zone), took(r), failed)
 }
 
 func newRunShow(a *app) *cobra.Command {
@@ -143,7 +143,7 @@ func (a *app) runShow(ctx context.Context, key daybook.Key) error {
 			return err
 		}
 		if a.flags.json {
-			j := runShowJSON{newRunJSON(r), []attemptJSON{}}
+			j := runShowJSON{control.NewRunJSON(r), []attemptJSON{}}
 			for _, t := range tries {
 				j.Tries = append(j.Tries, newAttemptJSON(t))
 			}
@@ -204,7 +204,7 @@ func (a *app) describeRun(w *bufio.Writer, r *daybook.Run) {
 	if r.State.Live() && r.State != daybook.Running {
 		row("due", "%s", stamp(r.Due, loc))
 	}
-	if began := startedAt(r); !began.IsZero() {
+	if began := control.StartedAt(r); !began.IsZero() {
 		row("started", "%s, attempt %d", stamp(began, loc), r.Attempts)
 	}
 	if !r.EndedAt.IsZero() && !r.State.Live() {
@@ -263,7 +263,7 @@ func (a *app) runWatch(ctx context.Context, key daybook.Key, status bool) error 
 			case !r.State.Live() && r.State != daybook.Coalesced:
 				return nil // ended tells it
 			case a.flags.json:
-				return a.printJSON(newRunJSON(r))
+				return a.printJSON(control.NewRunJSON(r))
 			}
 			_, err := fmt.Fprintln(a.Stdout, a.stepLine(r))
 			return err
@@ -324,7 +324,7 @@ func (a *app) wouldAct(ctx context.Context, c *control.Control, key daybook.Key,
 	if err != nil {
 		return err
 	}
-	j := actedJSON{Schema: "daybook/act.v1", Key: key, Act: t.name, From: r.State, To: r.State, DryRun: true, Run: nested(r)}
+	j := actedJSON{Schema: "daybook/act.v1", Key: key, Act: t.name, From: r.State, To: r.State, DryRun: true, Run: control.Nested(r)}
 	if t.name == "cancel" && r.State == daybook.Running {
 		j.Asked, j.Message = true, fmt.Sprintf("%s  is running: its executor would be asked to end it", key)
 	} else {
@@ -349,7 +349,7 @@ var pastOf = map[string]string{"cancel": "cancelled", "reopen": "reopened", "dis
 func (a *app) tellActed(t control.Acted) error {
 	if a.flags.json {
 		return a.printJSON(actedJSON{Schema: "daybook/act.v1", Key: t.Key, Act: t.Act, From: t.From, To: t.Run.State, Asked: t.Asked, Message: t.Line(), Next: t.Next(),
-			NobodyExecutes: t.NobodyExecutes, Run: nested(t.Run)})
+			NobodyExecutes: t.NobodyExecutes, Run: control.Nested(t.Run)})
 	}
 	next := t.Next()
 	t.Run = a.shownRun(t.Run)

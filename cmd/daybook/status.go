@@ -25,120 +25,6 @@ func newStatus(a *app) *cobra.Command {
 	return cmd
 }
 
-// statusJSON is daybook/status.v1.
-type statusJSON struct {
-	Schema   string        `json:"schema"`
-	At       time.Time     `json:"at"`
-	Exit     int           `json:"exit"`
-	Ran      judgementJSON `json:"ran"`
-	Money    judgementJSON `json:"money"`
-	NeedsYou []needJSON    `json:"needs_you"`
-	Late     []lateJSON    `json:"late"`
-	Today    []todayJSON   `json:"today"`
-	Done     int           `json:"done"`
-	Of       int           `json:"of"`
-	Next     []comingJSON  `json:"next"`
-	Live     liveJSON      `json:"live"`
-	Letters  int           `json:"open_letters"`
-	Unknown  int           `json:"unknown"`
-	Holds    []string      `json:"holds"`
-	Serves   int           `json:"serves"`
-	SeenAt   time.Time     `json:"serve_seen,omitzero"`
-}
-
-type judgementJSON struct {
-	Verdict control.Verdict `json:"verdict"`
-	Because []daybook.Text  `json:"because"`
-}
-
-type needJSON struct {
-	Priority daybook.Priority `json:"priority"`
-	Kind     string           `json:"kind"`
-	Job      string           `json:"job,omitempty"`
-	Key      daybook.Key      `json:"key,omitempty"`
-	Text     daybook.Text     `json:"text"`
-	Do       daybook.Text     `json:"do"`
-	Since    time.Time        `json:"since,omitzero"`
-	Alert    string           `json:"alert,omitempty"`
-}
-
-type lateJSON struct {
-	Key      daybook.Key      `json:"key"`
-	Priority daybook.Priority `json:"priority"`
-	Since    time.Time        `json:"since"`
-	Over     bool             `json:"over_grace"`
-}
-
-type todayJSON struct {
-	Job      string           `json:"job"`
-	Priority daybook.Priority `json:"priority,omitempty"`
-	Key      daybook.Key      `json:"key,omitempty"`
-	State    string           `json:"state"`
-	Started  time.Time        `json:"started,omitzero"`
-	Ended    time.Time        `json:"ended,omitzero"`
-	Triggers int              `json:"triggers"`
-	Ran      int              `json:"ran"`
-	Counts   map[string]int64 `json:"counts,omitempty"`
-}
-
-type comingJSON struct {
-	Fire time.Time   `json:"fire"`
-	Job  string      `json:"job"`
-	Key  daybook.Key `json:"key"`
-}
-
-type liveJSON struct {
-	Scheduled int `json:"scheduled"`
-	Running   int `json:"running"`
-	Retryable int `json:"retryable"`
-}
-
-func newStatusJSON(s control.Status) statusJSON {
-	because := func(j control.Judgement) judgementJSON {
-		return judgementJSON{j.Verdict, append([]daybook.Text{}, j.Because...)}
-	}
-	j := statusJSON{Schema: "daybook/status.v1", At: s.At, Exit: s.Exit(), Ran: because(s.Ran), Money: because(s.Money), NeedsYou: []needJSON{}, Late: []lateJSON{},
-		Today: []todayJSON{}, Done: s.Done, Of: s.Of, Next: []comingJSON{}, Letters: s.Counts.OpenLetters, Unknown: s.Counts.Unknown, Holds: []string{},
-		Live:   liveJSON{s.Counts.Live[daybook.Scheduled], s.Counts.Live[daybook.Running], s.Counts.Live[daybook.Retryable]},
-		Serves: len(s.Serves), SeenAt: s.SeenAt}
-	for _, n := range s.NeedsYou {
-		j.NeedsYou = append(j.NeedsYou, needJSON{n.Priority, n.Kind, n.Job, n.Key, n.Text, n.Do, n.Since, n.Alert})
-	}
-	for _, l := range s.Late {
-		j.Late = append(j.Late, lateJSON{l.Key, l.Priority, l.Since, l.Over})
-	}
-	for _, v := range s.Jobs {
-		t := todayJSON{Job: v.Name, State: string(jobStanding(v))}
-		if v.Job != nil {
-			t.Priority = v.Job.Priority
-		}
-		if r := v.Last; r != nil {
-			t.Key, t.Started, t.Ended, t.Triggers, t.Ran, t.Counts = r.Key, startedAt(r), r.EndedAt, r.Triggers, r.Attempts, r.Counts
-		}
-		j.Today = append(j.Today, t)
-	}
-	for _, n := range s.Next {
-		j.Next = append(j.Next, comingJSON{n.Fire.At, n.Job, n.Key})
-	}
-	for _, h := range s.Holds {
-		j.Holds = append(j.Holds, h.Name)
-	}
-	return j
-}
-
-// jobStanding is the state of a job's newest window, or why there is none.
-func jobStanding(v control.JobView) string {
-	switch {
-	case v.Fault != "":
-		return "fault"
-	case v.State.Paused:
-		return "paused"
-	case v.Last == nil:
-		return "never ran"
-	}
-	return string(v.Last.State)
-}
-
 func (a *app) status(ctx context.Context, job string) error {
 	return a.withControl(ctx, func(_ *ledger, c *control.Control) error {
 		var only []string
@@ -150,7 +36,7 @@ func (a *app) status(ctx context.Context, job string) error {
 			return err
 		}
 		if a.flags.json {
-			err = a.printJSON(newStatusJSON(s))
+			err = a.printJSON(control.NewStatusJSON(s))
 		} else {
 			w := bufio.NewWriter(a.Stdout)
 			a.tellStatus(w, s)
@@ -301,7 +187,7 @@ func (a *app) today(w *bufio.Writer, s control.Status) {
 }
 
 func (a *app) todayState(v control.JobView) string {
-	switch s := jobStanding(v); s {
+	switch s := v.Standing(); s {
 	case "fault":
 		return a.lang.F("! fault")
 	case "paused":
@@ -324,7 +210,7 @@ func figures(r *daybook.Run) daybook.Text {
 
 // took is how long the attempt took that ended a run, or nothing.
 func took(r *daybook.Run) daybook.Text {
-	began := startedAt(r)
+	began := control.StartedAt(r)
 	if began.IsZero() || r.EndedAt.IsZero() || r.EndedAt.Before(began) {
 		return daybook.Text{}
 	}

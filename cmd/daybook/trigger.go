@@ -138,7 +138,7 @@ func (a *app) tell(answer control.Answer, dry bool) error {
 		silent = &coded{code: answer.Exit, err: errors.New("told already"), silent: true}
 	}
 	if a.flags.json {
-		j := newAnswerJSON(answer)
+		j := control.NewAnswerJSON(answer)
 		j.DryRun = dry
 		return cmp.Or(a.printJSON(j), silent)
 	}
@@ -208,9 +208,9 @@ func (a *app) triggerWait(ctx context.Context, c *control.Control, answer contro
 		return a.ended(r, true)
 	}
 	// With JSON the answer is told once, with the run as it stands in the end; that it was recorded is told in any case.
-	j := newAnswerJSON(answer)
+	j := control.NewAnswerJSON(answer)
 	if r != nil {
-		j.Run, j.Cover = nested(r), nil
+		j.Run, j.Cover = control.Nested(r), nil
 		if err == nil && r.State != daybook.Done {
 			err = &coded{code: daybook.ExitFailed, err: errors.New("told already"), silent: true}
 		}

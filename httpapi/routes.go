@@ -1,0 +1,70 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/control"
+)
+
+// route is one thing that can be asked for. The OpenAPI document is made of what stands here.
+type route struct {
+	method, path string // the path as http.ServeMux has it
+	does         string // one sentence
+	needs        right
+	limit        int64       // bytes of the body; 0: there is none
+	body         any         // a value of the type of the body
+	answers      map[int]any // what can be answered beside problems: a value of the type, by status
+	do           func(a *api, c *call) (answer, error)
+}
+
+// Limits of bodies: what is in them besides the one long thing is short.
+const (
+	room       = 16 << 10
+	askLimit   = daybook.MaxPayloadBytes + room
+	reportSize = daybook.MaxResultBytes
+)
+
+// routes is the table. It is never changed.
+var routes = []*route{
+	{
+		method: http.MethodPost, path: "/api/v1/jobs/{job}/trigger", needs: actor, limit: askLimit, body: triggerBody{}, do: (*api).trigger,
+		does:    "Ask for a key of a job: 201 started, 202 under way, 200 known already; refused is 409, or 422 with another payload than before.",
+		answers: map[int]any{200: control.AnswerJSON{}, 201: control.AnswerJSON{}, 202: control.AnswerJSON{}},
+	},
+	{
+		method: http.MethodGet, path: "/api/v1/runs/{key...}", needs: viewer, do: (*api).run,
+		does:    "The record of a key: its state, its result, its dead letter.",
+		answers: map[int]any{200: control.RunJSON{}},
+	},
+	{
+		method: http.MethodPost, path: "/api/v1/callbacks/{key...}", needs: worker, limit: reportSize, body: reportBody{}, do: (*api).callback,
+		does:    "The one report of an HTTP job that answered 202: its address is the header Daybook-Callback of the request. No body means done.",
+		answers: map[int]any{200: reportedJSON{}},
+	},
+	{
+		method: http.MethodGet, path: "/status.txt", needs: viewer, do: (*api).statusText,
+		does:    "OK, or 503 with NOT OK or UNKNOWN, and why.",
+		answers: map[int]any{200: ""},
+	},
+	{
+		method: http.MethodGet, path: "/status.json", needs: viewer, do: (*api).status,
+		does:    "Did everything run, is the money right, what needs a person.",
+		answers: map[int]any{200: control.StatusJSON{}},
+	},
+	{
+		method: http.MethodGet, path: "/healthz", do: (*api).healthz,
+		does:    "The process lives.",
+		answers: map[int]any{200: ""},
+	},
+	{
+		method: http.MethodGet, path: "/readyz", do: (*api).readyz,
+		does:    "The ledger answers.",
+		answers: map[int]any{200: ""},
+	},
+	{
+		method: http.MethodGet, path: "/api/v1/openapi.json", do: (*api).openAPI,
+		does:    "This document.",
+		answers: map[int]any{200: map[string]any{}},
+	},
+}
