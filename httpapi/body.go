@@ -5,7 +5,6 @@ import (
 	"encoding"
 	"encoding/json"
 	"errors"
-	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -24,60 +23,13 @@ func decode(body []byte, v any) error {
 	if !utf8.Valid(body) {
 		return daybook.Invalid("the body is not UTF-8 text")
 	}
-	if err := checkTwice(body); err != nil {
+	if err := daybook.CheckJSON(body); err != nil {
 		return err
 	}
 	if err := checkNames(body, reflect.TypeOf(v).Elem(), ""); err != nil {
 		return err
 	}
 	return explained(json.Unmarshal(body, v))
-}
-
-// checkTwice reads the whole of the text: it must be one object, in which no object has a name twice.
-func checkTwice(body []byte) error {
-	d := json.NewDecoder(bytes.NewReader(body))
-	var open []map[string]bool // the objects and arrays around the place; nil for an array
-	for name := false; ; {     // name: a name is next
-		t, err := d.Token()
-		if errors.Is(err, io.EOF) && len(open) == 0 {
-			return daybook.Invalid("the body is empty")
-		}
-		if err != nil {
-			return explained(err)
-		}
-		switch t := t.(type) {
-		case json.Delim:
-			switch t {
-			case '{':
-				open = append(open, map[string]bool{})
-			case '[':
-				open = append(open, nil)
-			default:
-				open = open[:len(open)-1]
-			}
-			if len(open) == 1 && open[0] == nil {
-				return notAnObject()
-			}
-		case string:
-			if name {
-				seen := open[len(open)-1]
-				if seen[t] {
-					return daybook.Invalid("the name %q is given twice", safe(t, 60))
-				}
-				seen[t] = true
-				name = false
-				continue
-			}
-		}
-		if len(open) == 0 {
-			break
-		}
-		name = open[len(open)-1] != nil
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return daybook.Invalid("the body has more than one JSON object")
-	}
-	return nil
 }
 
 func notAnObject() error {
@@ -164,16 +116,9 @@ func explained(err error) error {
 		return nil
 	}
 	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return daybook.Invalid("%s cannot be %s", "the value of "+safe(kind.Field, 60), kind.Value).WithHint("it is %s", wanted(kind.Type))
+		return daybook.Invalid("the value of %s cannot be a %s", safe(kind.Field, 60), kind.Value).WithHint("it is %s", wanted(kind.Type))
 	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return daybook.Invalid("the body is cut off")
-	}
-	var told *daybook.Error
-	if errors.As(err, &told) {
-		return err
-	}
-	return daybook.Invalid("the body is not JSON: %s", safe(err.Error(), 200))
+	return daybook.Invalid("the body is not understood: %s", safe(err.Error(), 200))
 }
 
 // wanted names a kind of value.
