@@ -180,6 +180,9 @@ type Reader interface {
 	LettersOf(ctx context.Context, k Key) ([]Letter, error)
 	Alerts(ctx context.Context, openOnly bool, limit int) ([]Alert, error)
 	Activities(ctx context.Context, since time.Time, actor string, limit int) ([]Activity, error)
+	// ActivitiesAfter returns what was done after an act, given by its instant and id, oldest first: how the whole record is
+	// read, a part at a time.
+	ActivitiesAfter(ctx context.Context, at time.Time, id string, limit int) ([]Activity, error)
 	JobStates(ctx context.Context) ([]JobState, error)
 	Spans(ctx context.Context, job string, from time.Time) ([]Span, error)
 	LastGood(ctx context.Context) (map[string]Good, error)

@@ -50,6 +50,27 @@ func (c *Control) Activities(ctx context.Context, since time.Time, actor string,
 	return c.s.Activities(ctx, since, actor, min(limit, maxListed))
 }
 
+// EachActivity calls with each act since an instant, oldest first, however many there are. It ends with the first error of
+// with.
+func (c *Control) EachActivity(ctx context.Context, since time.Time, with func(daybook.Activity) error) error {
+	at, id := since, "" // no act has an empty id: those of this very instant are among them
+	for {
+		acts, err := c.s.ActivitiesAfter(ctx, at, id, maxListed)
+		if err != nil {
+			return err
+		}
+		for _, a := range acts {
+			if err := with(a); err != nil {
+				return err
+			}
+			at, id = a.At, a.ID
+		}
+		if len(acts) < maxListed {
+			return nil
+		}
+	}
+}
+
 // Attempts lists the tries of a key, and the questions about it, oldest first. Errors as for Run.
 func (c *Control) Attempts(ctx context.Context, key daybook.Key) ([]daybook.Attempt, error) {
 	if _, err := c.runOf(ctx, key); err != nil {

@@ -116,7 +116,7 @@ func (j *job) write(line func(string, ...any), common map[string]string, dir str
 	} else {
 		line("    schedule:")
 		for _, form := range j.schedule {
-			line("      - %s", schedule(form))
+			line("      - %s", double(form))
 		}
 	}
 	own := func(name, value string) {

@@ -35,6 +35,7 @@ SELECT 'id' || label, key, job, 'P1', 'failed', CASE WHEN start_us % 100000 = 0 
 SELECT 'id' || label, 'dead_letter', key, job, 'P1', 'e', created_us, CASE WHEN start_us % 100000 = 0 THEN 0 ELSE 1 END FROM daybook_runs WHERE state = 'dead'`,
 	`INSERT INTO daybook_spans (job, from_us, to_us, from_label, to_label, windows, reason, revision, decided_us)
 SELECT job, start_us, end_us, label, label, 2, 'missed', 1, 1 FROM daybook_runs WHERE state = 'done'`,
+	`INSERT INTO daybook_activity (id, at_us, actor, action, key, job) SELECT 'id' || label, created_us, 'ops', 'trigger', key, job FROM daybook_runs`,
 	`ANALYZE`,
 }
 
@@ -57,6 +58,7 @@ var looked = []struct {
 	{"endRuns", []any{"t", "t", "t", "b", "t", "t", "b", "b", "b", "b", "b", "t", "t", "t", "t", "b", "b"}},
 	{"markStep", []any{"job1:w20001", int64(1), "c", int64(0)}},
 	{"selectRun", []any{"job1:w1001"}},
+	{"selectActivityAfter", []any{int64(1000), "id1", int64(100)}},
 	{"selectRunsIn", []any{list}},
 	{"selectStepsIn", []any{list}},
 	{"selectLetterOf", []any{"job1:w1001"}},

@@ -12,7 +12,7 @@ var Statements = map[string]string{
 	"selectOld": selectOld, "selectNth": selectNth, "pruneAttempts": pruneAttempts, "pruneOutputs": pruneOutputs, "pruneSteps": pruneSteps,
 	"pruneTriggers": pruneTriggers, "pruneRuns": pruneRuns, "holdPaused": holdPaused, "holdKeys": holdKeys,
 	"selectAttempts": selectAttempts, "selectTriggers": selectTriggers, "selectOpenLetters": selectOpenLetters, "selectOpenAlerts": selectOpenAlerts,
-	"closeAlerts": closeAlerts, "refuseLetter": refuseLetter, "insertAlert": insertAlert,
+	"selectActivityAfter": selectActivityAfter, "closeAlerts": closeAlerts, "refuseLetter": refuseLetter, "insertAlert": insertAlert,
 }
 
 // Rewritten returns a statement as a database wants it.

@@ -167,20 +167,34 @@ func (s *Store) Alerts(ctx context.Context, openOnly bool, limit int) ([]daybook
 	return list, err
 }
 
-const selectActivity = `SELECT id, at_us, actor, action, key, job, note, state_before, state_after FROM daybook_activity
+const activityColumns = `SELECT id, at_us, actor, action, key, job, note, state_before, state_after FROM daybook_activity`
+
+const selectActivity = activityColumns + `
 WHERE at_us >= $1 AND ($2 = '' OR actor = $2) ORDER BY at_us DESC, id DESC LIMIT $3`
 
 // Activities implements daybook.Reader, newest first.
 func (s *Store) Activities(ctx context.Context, since time.Time, actor string, limit int) ([]daybook.Activity, error) {
+	return s.activities(ctx, selectActivity, us(since), actor, limited(limit))
+}
+
+const selectActivityAfter = activityColumns + `
+WHERE at_us >= $1 AND (at_us > $1 OR id > $2) ORDER BY at_us, id LIMIT $3`
+
+// ActivitiesAfter implements daybook.Reader.
+func (s *Store) ActivitiesAfter(ctx context.Context, after time.Time, id string, limit int) ([]daybook.Activity, error) {
+	return s.activities(ctx, selectActivityAfter, us(after), id, limited(limit))
+}
+
+func (s *Store) activities(ctx context.Context, statement string, args ...any) ([]daybook.Activity, error) {
 	var list []daybook.Activity
-	err := s.read(ctx, "read activity", selectActivity, func(rows *sql.Rows) error {
+	err := s.read(ctx, "read activity", statement, func(rows *sql.Rows) error {
 		var a daybook.Activity
 		var us int64
 		err := rows.Scan(&a.ID, &us, &a.Actor, &a.Action, &a.Key, &a.Job, &a.Note, &a.Before, &a.After)
 		a.At = at(us)
 		list = append(list, a)
 		return err
-	}, us(since), actor, limited(limit))
+	}, args...)
 	return list, err
 }
 

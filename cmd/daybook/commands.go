@@ -18,6 +18,7 @@ var commands = []func(*app) *cobra.Command{
 	newFreeze,
 	newAlert,
 	newActivity,
+	newExport,
 	newImport,
 	newDB,
 	newDoctor,

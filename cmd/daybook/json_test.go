@@ -41,7 +41,7 @@ func TestAnswersInJSON(t *testing.T) {
 		{"run watch good:2026-03-27", 0, 1}, {"key show good:2026-03-27", 0, 1}, {"key show good:2026-03-01", 5, 1}, {"key find good:", 0, 2},
 		{"dead list", 0, 1}, {"dead list --group error", 0, 1}, {"dead show bad:2026-03-27", 0, 1}, {"dead replay bad:2026-03-27 -n", 0, 1},
 		{"alert list", 0, 1}, {"alert test", 0, 1}, {"alert ack al_1", 0, 1}, {"alert mute bad --for 2h --reason x", 0, 1},
-		{"activity list", 0, 3}, {"freeze list", 0, 0}, {"db info", 0, 1}, {"db prune -n", 0, 1}, {"db migrate", 0, 1}, {"db backup copy.db -n", 0, 1}, {"man pages -n", 0, 1},
+		{"activity list", 0, 3}, {"export jobs", 0, 2}, {"export activity", 0, 3}, {"export activity --since 1d", 0, 3}, {"freeze list", 0, 0}, {"db info", 0, 1}, {"db prune -n", 0, 1}, {"db migrate", 0, 1}, {"db backup copy.db -n", 0, 1}, {"man pages -n", 0, 1},
 		{"dead dismiss bad:2026-03-27 --reason x", 0, 1}, {"run reopen bad:2026-03-27 --reason x", 0, 1},
 	} {
 		r := d.must(c.code, append(strings.Fields(c.line), "--json")...)

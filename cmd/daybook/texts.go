@@ -211,3 +211,13 @@ starts; drop-ins are read. What cannot be carried over is said in a comment. Not
 	textFlagImportZone       = "time zone in which it has fired (default: that of this machine)"
 	textFlagObeyZone         = "CRON_TZ moved the fires, as with cronie; Debian's cron ignores it"
 )
+
+const (
+	textExport         = "Write what the ledger knows for other programs"
+	textExportJobs     = "The inventory: every job with window, owner, priority, last good and next window"
+	textExportJobsLong = `One JSON object a line, or CSV with --csv; by name, jobs that no definition names any more included. References to
+secrets stay references, values of env are left out.`
+	textExportActivity     = "The whole record of who did what, and why"
+	textExportActivityLong = `One JSON object a line, or CSV with --csv; oldest first, so that what comes later is added at the end.`
+	textFlagCSV            = "CSV with a head instead of JSON"
+)

@@ -26,6 +26,46 @@ func (k *kit) take(job string, retireOthers bool, changes ...daybook.Revision) d
 }
 
 var jobCases = []example{
+	{"the record of acts is read oldest first, a part at a time, those of one instant too", func(k *kit) {
+		k.know(Job("report"))
+		const acts = 7
+		for i := range acts {
+			act := k.act("pause")
+			set := k.s.Pause
+			if i%2 == 1 {
+				act.Action, set = "resume", k.s.Resume
+			}
+			if i == 4 { // the first four share an instant
+				k.now = k.now.Add(time.Second)
+				act.At = k.now
+			}
+			changed, err := set(k.ctx, "report", act)
+			k.ok(err)
+			equal(k, "changed", changed, true)
+		}
+		newest, err := k.s.Activities(k.ctx, time.Time{}, "", 0)
+		k.ok(err)
+		equal(k, "acts", len(newest), acts)
+		var at time.Time
+		var id string
+		read := map[string]bool{}
+		for part := 0; part == 0 || id != "" && part < 2*acts; part++ {
+			list, err := k.s.ActivitiesAfter(k.ctx, at, id, 2)
+			k.ok(err)
+			if len(list) > 2 {
+				k.Errorf("%d acts at once", len(list))
+			}
+			id = ""
+			for _, a := range list {
+				if a.At.Before(at) || read[a.ID] {
+					k.Errorf("%s comes late, or again", a.ID)
+				}
+				read[a.ID] = true
+				at, id = a.At, a.ID
+			}
+		}
+		equal(k, "read", len(read), acts)
+	}},
 	{"a job at first sight starts now: its past is not decided", func(k *kit) {
 		j := Job("report")
 		s := k.take("report", true, daybook.Revision{Job: j})
