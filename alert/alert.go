@@ -10,7 +10,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -114,14 +113,14 @@ func NewChannel(s Settings) (Named, error) {
 		for i, t := range Types {
 			names[i] = t.Name
 		}
-		err := daybook.Invalid("channel %s: there is no type %q: it is one of %s", s.Name, daybook.Clip(s.Type, 40), strings.Join(names, ", "))
+		err := daybook.Invalid("channel %s: there is no type %q: it is one of %s", s.Name, daybook.Clip(s.Type, 40), daybook.Words(names))
 		if near := daybook.Nearest(s.Type, names); near != "" {
 			return Named{}, err.WithHint("did you mean %s?", near)
 		}
 		return Named{}, err
 	}
 	if s.Lang != "" && !slices.Contains(lang.Languages, s.Lang) {
-		return Named{}, daybook.Invalid("channel %s: lang %q is not one of %s", s.Name, daybook.Clip(s.Lang, 40), strings.Join(lang.Languages, ", "))
+		return Named{}, daybook.Invalid("channel %s: lang %q is not one of %s", s.Name, daybook.Clip(s.Lang, 40), daybook.Words(lang.Languages))
 	}
 	t := Types[i]
 	for name, given := range s.given() {

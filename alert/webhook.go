@@ -27,7 +27,7 @@ func newWebhook(s Settings) (Channel, error) {
 		return nil, daybook.Invalid("channel %s: the url is not http:// or https:// and a host", s.Name)
 	}
 	if err := outhttp.Sign(http.Header{}, s.Secret, "check", time.Unix(0, 0), nil); err != nil {
-		return nil, &daybook.Error{Code: daybook.CodeInvalid, Message: "channel " + s.Name, Err: err, Hint: daybook.HintOf(err)}
+		return nil, daybook.Invalid("channel %s", s.Name).Because(err)
 	}
 	// The address is the operator's own word, so it may be a private one.
 	return &webhookChannel{url: s.URL, secret: s.Secret,

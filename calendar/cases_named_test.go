@@ -91,7 +91,7 @@ func TestH12FaultIsLocal(t *testing.T) {
 func TestH13Day31SkipsShortMonths(t *testing.T) {
 	rowsNamed(t, "CH47", "CH44", "CH45")
 	s := must(t, Spec{Schedule: "0 9 31 * *", Zone: "Asia/Shanghai"})
-	if r := s.Remarks(); len(r) != 1 || !strings.Contains(r[0], "months without a day 31") {
+	if r := s.Remarks(); len(r) != 1 || !strings.Contains(r[0].String(), "months without a day 31") {
 		t.Errorf("remarks %q", r)
 	}
 	if r := must(t, Spec{Schedule: "monthly last day 09:00", Zone: "Asia/Shanghai"}).Remarks(); r != nil {
@@ -164,7 +164,7 @@ func TestH17PreviousOfARareDate(t *testing.T) {
 func TestH18DayOfMonthAndWeekday(t *testing.T) {
 	rowsNamed(t, "CH50", "CH51")
 	s := must(t, Spec{Schedule: "0 9 */10 * 1", Zone: "UTC"})
-	if r := s.Remarks(); len(r) != 1 || !strings.Contains(r[0], "*/10 counts as a restriction") {
+	if r := s.Remarks(); len(r) != 1 || !strings.Contains(r[0].String(), "*/10 counts as a restriction") {
 		t.Errorf("remarks %q", r)
 	}
 	var days []string

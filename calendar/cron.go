@@ -11,6 +11,8 @@ import (
 // cronField describes one of the five fields.
 type cronField struct {
 	name     string
+	said     daybook.Text // the name, in messages
+	allowed  daybook.Text // which values there are
 	min, max int
 	names    []string // of the values from min on
 }
@@ -19,11 +21,11 @@ var (
 	monthNames   = []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}
 	weekdayNames = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 	cronFields   = [5]cronField{
-		{name: "minute", max: 59},
-		{name: "hour", max: 23},
-		{name: "day of month", min: 1, max: 31},
-		{name: "month", min: 1, max: 12, names: monthNames},
-		{name: "weekday", max: 7, names: weekdayNames},
+		{name: "minute", said: daybook.Say("minute"), allowed: daybook.Say("a minute is 0 to 59"), max: 59},
+		{name: "hour", said: daybook.Say("hour"), allowed: daybook.Say("an hour is 0 to 23; midnight is 0"), max: 23},
+		{name: "day of month", said: daybook.Say("day of month"), allowed: daybook.Say("a day of month is 1 to 31"), min: 1, max: 31},
+		{name: "month", said: daybook.Say("month"), allowed: daybook.Say("a month is 1 to 12 or jan to dec"), min: 1, max: 12, names: monthNames},
+		{name: "weekday", said: daybook.Say("weekday"), allowed: daybook.Say("a weekday is 0 to 7 or sun to sat, where 0 and 7 are Sunday"), max: 7, names: weekdayNames},
 	}
 )
 
@@ -58,7 +60,7 @@ func parseCron(ws []word) (line, error) {
 		return line{}, daybook.Invalid("six fields: some tools read the first as seconds, others the last as a year").
 			WithHint("write five fields: minute, hour, day of month, month, weekday; for seconds use every 30s")
 	case len(ws) != 5:
-		return line{}, daybook.Invalid("%s, where five are needed", count(len(ws), "field")).
+		return line{}, daybook.Invalid("%s", daybook.Count(len(ws), "%d field, where five are needed", "%d fields, where five are needed")).
 			WithHint("write minute, hour, day of month, month, weekday, such as 0 2 * * *")
 	}
 	var sets [5]uint64
@@ -113,7 +115,7 @@ func (f *cronField) parse(w word) (uint64, error) {
 
 func (f *cronField) item(w word, field string) (uint64, error) {
 	if w.text == "" {
-		return 0, daybook.Invalid("%s %q at column %d has an empty item", f.name, daybook.Clip(field, 40), w.col).
+		return 0, daybook.Invalid("%s %q at column %d has an empty item", f.said, daybook.Clip(field, 40), w.col).
 			WithHint("write values between the commas, without spaces")
 	}
 	if err := f.foreign(w); err != nil {
@@ -144,7 +146,7 @@ func (f *cronField) item(w word, field string) (uint64, error) {
 			return 0, err
 		}
 		if stepped {
-			return 0, daybook.Invalid("%s %q at column %d: a step needs a range or a star before it", f.name, daybook.Clip(w.text, 40), w.col).
+			return 0, daybook.Invalid("%s %q at column %d: a step needs a range or a star before it", f.said, daybook.Clip(w.text, 40), w.col).
 				WithHint("write %d-%d/%s", v, min(f.max, max(hi, v)), daybook.Clip(stepText, 10))
 		}
 		lo, hi = v, v
@@ -153,7 +155,7 @@ func (f *cronField) item(w word, field string) (uint64, error) {
 	if stepped {
 		n, ok := digits(stepText)
 		if !ok || n < 1 {
-			return 0, daybook.Invalid("%s %q at column %d: the step %q is not a number from 1 on", f.name, daybook.Clip(w.text, 40), w.col, daybook.Clip(stepText, 20)).
+			return 0, daybook.Invalid("%s %q at column %d: the step %q is not a number from 1 on", f.said, daybook.Clip(w.text, 40), w.col, daybook.Clip(stepText, 20)).
 				WithHint("write the step behind one '/', such as */5")
 		}
 		if n > f.max-f.min {
@@ -172,8 +174,8 @@ func (f *cronField) item(w word, field string) (uint64, error) {
 func (f *cronField) value(w word) (int, error) {
 	if n, ok := digits(w.text); ok {
 		if n < f.min || n > f.max {
-			return 0, daybook.Invalid("%s %s at column %d is outside %d to %d", f.name, w.text, w.col, f.min, f.max).
-				WithHint("%s", f.allowed())
+			return 0, daybook.Invalid("%s %s at column %d is outside %d to %d", f.said, w.text, w.col, f.min, f.max).
+				WithHint("%s", f.allowed)
 		}
 		return n, nil
 	}
@@ -183,56 +185,39 @@ func (f *cronField) value(w word) (int, error) {
 			return f.min + i, nil
 		}
 	}
-	err := daybook.Invalid("%s %q at column %d is not a value", f.name, daybook.Clip(w.text, 40), w.col)
+	err := daybook.Invalid("%s %q at column %d is not a value", f.said, daybook.Clip(w.text, 40), w.col)
 	if near := daybook.Nearest(lower, f.names); near != "" {
 		return 0, err.WithHint("did you mean %s?", near)
 	}
-	return 0, err.WithHint("%s", f.allowed())
-}
-
-func (f *cronField) allowed() string {
-	article := "a"
-	if f.name == "hour" {
-		article = "an"
-	}
-	s := fmt.Sprintf("%s %s is %d to %d", article, f.name, f.min, f.max)
-	switch f.max {
-	case 23:
-		s += "; midnight is 0"
-	case 12:
-		s += " or jan to dec"
-	case 7:
-		s += " or sun to sat, where 0 and 7 are Sunday"
-	}
-	return s
+	return 0, err.WithHint("%s", f.allowed)
 }
 
 // foreign refuses what other tools add to cron, each with the way to say it here.
 func (f *cronField) foreign(w word) error {
-	bad := func(what string) *daybook.Error {
-		return daybook.Invalid("%s %q at column %d: %s", f.name, daybook.Clip(w.text, 40), w.col, what)
+	bad := func(what daybook.Text) *daybook.Error {
+		return daybook.Invalid("%s %q at column %d: %s", f.said, daybook.Clip(w.text, 40), w.col, what)
 	}
 	upper := strings.ToUpper(w.text)
 	switch {
 	case strings.Contains(w.text, "?"):
-		return bad("'?' is not part of cron").WithHint("write *")
+		return bad(daybook.Say("'?' is not part of cron")).WithHint("write *")
 	case strings.Contains(w.text, "#"):
-		return bad("'#' is not part of cron").WithHint("use a form such as monthly first mon 09:00, a list of lines being allowed")
+		return bad(daybook.Say("'#' is not part of cron")).WithHint("use a form such as monthly first mon 09:00, a list of lines being allowed")
 	case strings.Contains(w.text, "~"):
-		return bad("random ranges would give a key another time on each node").WithHint("use jitter: the start is spread, the key is not")
+		return bad(daybook.Say("random ranges would give a key another time on each node")).WithHint("use jitter: the start is spread, the key is not")
 	case f.name == "day of month" && strings.HasSuffix(upper, "W"):
-		return bad("'W' is not part of cron").WithHint("use business_days: next or previous, or monthly last business day 18:00")
+		return bad(daybook.Say("'W' is not part of cron")).WithHint("use business_days: next or previous, or monthly last business day 18:00")
 	case (f.name == "day of month" || f.name == "weekday") && (upper == "L" || strings.HasPrefix(upper, "L-") || strings.HasSuffix(upper, "L") && upper != "JUL"):
-		return bad("'L' is not part of cron").WithHint("use monthly last day 18:00, or monthly last fri 18:00")
+		return bad(daybook.Say("'L' is not part of cron")).WithHint("use monthly last day 18:00, or monthly last fri 18:00")
 	case upper == "H" || strings.HasPrefix(upper, "H/") || strings.HasPrefix(upper, "H("):
-		return bad("'H' is not part of cron").WithHint("write a number, and use jitter to spread starts")
+		return bad(daybook.Say("'H' is not part of cron")).WithHint("write a number, and use jitter to spread starts")
 	}
 	return nil
 }
 
 // wrapped refuses a range that runs past the end of its field, which some tools read as nothing at all.
 func (f *cronField) wrapped(w word, first, last string, lo, hi int) error {
-	err := daybook.Invalid("%s %q at column %d runs backwards: %s comes after %s", f.name, daybook.Clip(w.text, 40), w.col, first, last)
+	err := daybook.Invalid("%s %q at column %d runs backwards: %s comes after %s", f.said, daybook.Clip(w.text, 40), w.col, first, last)
 	part := func(a, b int) string {
 		if a == b {
 			return fmt.Sprint(a)
@@ -253,7 +238,7 @@ func (f *cronField) wrapped(w word, first, last string, lo, hi int) error {
 }
 
 func (f *cronField) wideStep(w word, n int) error {
-	err := daybook.Invalid("%s %q at column %d: a step of %d leaves one value", f.name, daybook.Clip(w.text, 40), w.col, n)
+	err := daybook.Invalid("%s %q at column %d: a step of %d leaves one value", f.said, daybook.Clip(w.text, 40), w.col, n)
 	switch f.name {
 	case "minute":
 		return err.WithHint("steps start anew every hour; use every %dm for elapsed time", n)
@@ -261,11 +246,4 @@ func (f *cronField) wideStep(w word, n int) error {
 		return err.WithHint("steps start anew every day; use every %dh for elapsed time", n)
 	}
 	return err.WithHint("write the value itself")
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

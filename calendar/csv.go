@@ -41,7 +41,7 @@ func ParseCSV(name string, data []byte) (*Days, error) {
 			return b.finish()
 		}
 		if err != nil {
-			return nil, &daybook.Error{Code: daybook.CodeInvalid, Message: "calendar " + name, Err: err}
+			return nil, daybook.Invalid("calendar %s", name).Because(err)
 		}
 		at, _ := r.FieldPos(0)
 		if rows >= maxDaysRows {
@@ -54,7 +54,8 @@ func ParseCSV(name string, data []byte) (*Days, error) {
 			continue
 		}
 		if err := b.row(row); err != nil {
-			return nil, daybook.Invalid("calendar %s line %d: %s", name, at, err.Message).WithHint("%s", err.Hint)
+			message, hint := err.Texts()
+			return nil, daybook.Invalid("calendar %s line %d: %s", name, at, message).WithHint("%s", hint)
 		}
 	}
 }

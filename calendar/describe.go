@@ -1,70 +1,76 @@
 package calendar
 
 import (
-	"fmt"
 	"math/bits"
-	"strings"
 
 	"github.com/daybook-run/daybook"
 )
 
-var fullMonths = []string{"January", "February", "March", "April", "May", "June", "July", "August", "September",
-	"October", "November", "December"}
+var monthTexts = [12]daybook.Text{daybook.Say("January"), daybook.Say("February"), daybook.Say("March"), daybook.Say("April"), daybook.Say("May"),
+	daybook.Say("June"), daybook.Say("July"), daybook.Say("August"), daybook.Say("September"), daybook.Say("October"), daybook.Say("November"), daybook.Say("December")}
+
+// weekdayTexts are the weekdays from Sunday on.
+var weekdayTexts = [7]daybook.Text{daybook.Say("Sunday"), daybook.Say("Monday"), daybook.Say("Tuesday"), daybook.Say("Wednesday"), daybook.Say("Thursday"),
+	daybook.Say("Friday"), daybook.Say("Saturday")}
 
 // Describe says the schedule in plain English words: "at 02:00 every day, Europe/Berlin time".
-func (s *Schedule) Describe() string {
+func (s *Schedule) Describe() string { return s.Words().String() }
+
+// Words is Describe for whoever shows it in another language.
+func (s *Schedule) Words() daybook.Text {
 	if len(s.lines) == 0 {
-		return "no schedule: started by hand or by API"
+		return daybook.Say("no schedule: started by hand or by API")
 	}
-	parts := make([]string, len(s.lines))
-	local := false
-	for i := range s.lines {
-		parts[i] = s.lines[i].describe()
-		local = local || s.lines[i].every == 0
+	text, local := s.lines[0].describe(), s.lines[0].every == 0
+	for i := range s.lines[1:] {
+		l := &s.lines[1+i]
+		text = daybook.Say("%s; and %s", text, l.describe())
+		local = local || l.every == 0
 	}
-	text := strings.Join(parts, "; and ")
 	if local {
-		text += ", " + s.zone.loc.String() + " time"
+		text = daybook.Say("%s, %s time", text, s.zone.loc)
 	}
 	switch s.business {
 	case daybook.BusinessSkip:
-		text += ", not on days off"
+		return daybook.Say("%s, not on days off", text)
 	case daybook.BusinessNext:
-		text += ", moved from days off to the next working day"
+		return daybook.Say("%s, moved from days off to the next working day", text)
 	case daybook.BusinessPrevious:
-		text += ", moved from days off to the working day before"
+		return daybook.Say("%s, moved from days off to the working day before", text)
 	}
 	return text
 }
 
 // Remarks returns what about the schedule surprises people, one sentence each, to be told when a job is added: months
 // without a day 31, either of two day fields, elapsed time across clock changes.
-func (s *Schedule) Remarks() []string {
-	var out []string
+func (s *Schedule) Remarks() []daybook.Text {
+	var out []daybook.Text
 	for i := range s.lines {
 		l := &s.lines[i]
-		r := &l.rule
-		prefix := ""
-		if len(s.lines) > 1 {
-			prefix = l.text + ": "
+		add := func(remark daybook.Text) {
+			if len(s.lines) > 1 {
+				remark = daybook.Say("%s: %s", l.text, remark)
+			}
+			out = append(out, remark)
 		}
+		r := &l.rule
 		fields := r.pick == pickFields
 		if fields && !r.anyDom && r.anyDow {
 			if first := bits.TrailingZeros32(r.doms); r.months == 1<<2 && first == 29 {
-				out = append(out, prefix+"years without a 29 February have no fire")
+				add(daybook.Say("years without a 29 February have no fire"))
 			} else if first > shortestMonth(r.months) {
-				out = append(out, prefix+fmt.Sprintf("months without a day %d have no fire; monthly last day never skips one", first))
+				add(daybook.Say("months without a day %d have no fire; monthly last day never skips one", first))
 			}
 		}
 		if fields && !r.anyDom && !r.anyDow {
-			text := prefix + "day of month and weekday are both restricted: a date that matches either of them fires"
+			either := daybook.Say("day of month and weekday are both restricted: a date that matches either of them fires")
 			if l.stepDom {
-				text += " (a step such as */10 counts as a restriction)"
+				either = daybook.Say("%s (a step such as */10 counts as a restriction)", either)
 			}
-			out = append(out, text)
+			add(either)
 		}
 		if !l.wall() && l.every == 0 && len(s.walls) > 0 {
-			out = append(out, prefix+"every hour, so it follows elapsed time across clock changes, unlike the other lines")
+			add(daybook.Say("every hour, so it follows elapsed time across clock changes, unlike the other lines"))
 		}
 	}
 	return out
@@ -81,122 +87,153 @@ func shortestMonth(months uint16) int {
 	return shortest
 }
 
-func (l *line) describe() string {
+func (l *line) describe() daybook.Text {
 	switch {
 	case l.every > 0:
-		return "every " + duration(l.every)
+		return everyText(l.every)
 	case !l.wall() && l.minutes == 1<<60-1:
-		return "every minute " + l.rule.describe()
+		return daybook.Say("every minute %s", l.rule.describe())
 	case !l.wall():
-		var minutes []string
+		var minutes []daybook.Text
 		for m := range 60 {
 			if l.minutes&(1<<m) != 0 {
-				minutes = append(minutes, fmt.Sprintf(":%02d", m))
+				minutes = append(minutes, daybook.Say(":%02d", m))
 			}
 		}
-		return "every hour at " + listOf(minutes, 6) + " " + l.rule.describe()
+		return daybook.Say("every hour at %s %s", listOf(minutes, 6), l.rule.describe())
 	}
-	var times []string
+	var times []daybook.Text
 	for _, t := range l.tods {
-		times = append(times, fmt.Sprintf("%02d:%02d", t/3600, t/60%60))
+		times = append(times, daybook.Say("%02d:%02d", t/3600, t/60%60))
 	}
-	return "at " + listOf(times, 6) + " " + l.rule.describe()
+	return daybook.Say("at %s %s", listOf(times, 6), l.rule.describe())
 }
 
 // describe says on which dates a line fires.
-func (r *rule) describe() string {
-	months := ""
+func (r *rule) describe() daybook.Text {
+	months := daybook.Say("every month")
 	if r.months != allMonths {
-		months = " of " + months12(r.months)
+		months = months12(r.months)
 	}
-	of := months
-	if of == "" {
-		of = " of every month"
-	}
-	day := strings.Join(weekdaysOf(r.dows), " or ")
 	switch r.pick {
 	case pickLast:
-		return "on the last day" + of
+		return daybook.Say("on the last day of %s", months)
 	case pickFirstBiz:
-		return "on the first working day" + of
+		return daybook.Say("on the first working day of %s", months)
 	case pickLastBiz:
-		return "on the last working day" + of
+		return daybook.Say("on the last working day of %s", months)
 	case pickNth:
-		return "on the " + ordinals[r.nth-1] + " " + day + of
+		return daybook.Say("on the %s %s of %s", ordinalTexts[r.nth-1], eitherOf(weekdaysOf(r.dows)), months)
 	case pickLastDow:
-		return "on the last " + day + of
+		return daybook.Say("on the last %s of %s", eitherOf(weekdaysOf(r.dows)), months)
 	}
-	doms := "on day " + listOf(valuesOf(uint64(r.doms)), 31) + of
-	dows := "every " + listOf(weekdaysOf(r.dows), 7)
-	if months != "" {
-		dows += " in " + strings.TrimPrefix(months, " of ")
+	doms := daybook.Say("on day %s of %s", listOf(valuesOf(uint64(r.doms)), 31), months)
+	dows := daybook.Say("every %s", listOf(weekdaysOf(r.dows), 7))
+	if r.months != allMonths {
+		dows = daybook.Say("every %s in %s", listOf(weekdaysOf(r.dows), 7), months)
 	}
 	switch {
-	case r.anyDom && r.anyDow && months == "":
-		return "every day"
+	case r.anyDom && r.anyDow && r.months == allMonths:
+		return daybook.Say("every day")
 	case r.anyDom && r.anyDow:
-		return "every day" + months
+		return daybook.Say("every day of %s", months)
 	case r.anyDow:
 		return doms
 	case r.anyDom:
 		return dows
 	}
-	return doms + " and " + dows
+	return daybook.Say("%s and %s", doms, dows)
 }
 
-func months12(set uint16) string {
-	var names []string
+// ordinalTexts are the words for ordinals, but for the last.
+var ordinalTexts = [4]daybook.Text{daybook.Say("first"), daybook.Say("second"), daybook.Say("third"), daybook.Say("fourth")}
+
+func months12(set uint16) daybook.Text {
+	var names []daybook.Text
 	for m := 1; m <= 12; m++ {
 		if set&(1<<m) != 0 {
-			names = append(names, fullMonths[m-1])
+			names = append(names, monthTexts[m-1])
 		}
 	}
 	return listOf(names, 12)
 }
 
-func weekdaysOf(set uint8) []string {
-	var names []string
+func weekdaysOf(set uint8) []daybook.Text {
+	var names []daybook.Text
 	for i := 1; i <= 7; i++ { // from Monday on
 		if d := i % 7; set&(1<<d) != 0 {
-			names = append(names, strings.ToUpper(fullWeekdays[d][:1])+fullWeekdays[d][1:])
+			names = append(names, weekdayTexts[d])
 		}
 	}
 	return names
 }
 
-func valuesOf(set uint64) []string {
-	var values []string
+func valuesOf(set uint64) []daybook.Text {
+	var values []daybook.Text
 	for ; set != 0; set &= set - 1 {
-		values = append(values, itoa(bits.TrailingZeros64(set)))
+		values = append(values, daybook.Say("%d", bits.TrailingZeros64(set)))
 	}
 	return values
 }
 
 // listOf joins words as people do, and counts them when they are many.
-func listOf(list []string, limit int) string {
+func listOf(list []daybook.Text, limit int) daybook.Text {
 	switch n := len(list); {
 	case n > limit:
-		return fmt.Sprintf("%s, %s … %s (%d in all)", list[0], list[1], list[n-1], n)
-	case n < 2:
-		return strings.Join(list, "")
+		return daybook.Say("%s, %s … %s (%d in all)", list[0], list[1], list[n-1], n)
+	case n == 0:
+		return daybook.Text{}
 	default:
-		return strings.Join(list[:n-1], ", ") + " and " + list[n-1]
+		text := list[0]
+		for i, word := range list[1:] {
+			if i+2 == n {
+				return daybook.Say("%s and %s", text, word)
+			}
+			text = daybook.Say("%v, %v", text, word) // %v: words in a row, not clauses
+		}
+		return text
 	}
 }
 
-func duration(seconds int64) string {
-	var parts []string
-	for _, u := range []struct {
-		size int64
-		name string
-	}{{daySeconds, "day"}, {3600, "hour"}, {60, "minute"}, {1, "second"}} {
-		if n := seconds / u.size; n > 0 {
-			parts = append(parts, count(int(n), u.name))
-			seconds %= u.size
+// eitherOf joins words of which one holds.
+func eitherOf(list []daybook.Text) daybook.Text {
+	text := list[0]
+	for _, word := range list[1:] {
+		text = daybook.Say("%s or %s", text, word)
+	}
+	return text
+}
+
+// everyText says an interval: every hour, every 1 hour and 30 minutes.
+func everyText(seconds int64) daybook.Text {
+	switch seconds {
+	case daySeconds:
+		return daybook.Say("every day")
+	case 3600:
+		return daybook.Say("every hour")
+	case 60:
+		return daybook.Say("every minute")
+	case 1:
+		return daybook.Say("every second")
+	}
+	var parts []daybook.Text
+	add := func(size int64, count func(n int) daybook.Text) {
+		if n := seconds / size; n > 0 {
+			parts = append(parts, count(int(n)))
+			seconds %= size
 		}
 	}
-	if len(parts) == 1 {
-		parts[0] = strings.TrimPrefix(parts[0], "1 ")
+	add(daySeconds, func(n int) daybook.Text { return daybook.Count(n, "%d day", "%d days") })
+	add(3600, func(n int) daybook.Text { return daybook.Count(n, "%d hour", "%d hours") })
+	add(60, func(n int) daybook.Text { return daybook.Count(n, "%d minute", "%d minutes") })
+	add(1, func(n int) daybook.Text { return daybook.Count(n, "%d second", "%d seconds") })
+	text := parts[0]
+	for i, part := range parts[1:] {
+		if i+2 == len(parts) {
+			text = daybook.Say("%v and %v", text, part) // %v: one length, not two things
+			break
+		}
+		text = daybook.Say("%v, %v", text, part)
 	}
-	return listOf(parts, 4)
+	return daybook.Say("every %s", text)
 }

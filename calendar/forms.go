@@ -79,11 +79,12 @@ func located(err error, row string, i, n int) error {
 	if !ok {
 		return err
 	}
-	what := "schedule"
+	row = daybook.Clip(strings.Trim(row, " \t"), 80)
+	message, hint := e.Texts()
 	if n > 1 {
-		what += " line " + itoa(i+1)
+		return daybook.Invalid("schedule line %d %q: %s", i+1, row, message).WithHint("%s", hint)
 	}
-	return daybook.Invalid("%s %q: %s", what, daybook.Clip(strings.Trim(row, " \t"), 80), e.Message).WithHint("%s", e.Hint)
+	return daybook.Invalid("schedule %q: %s", row, message).WithHint("%s", hint)
 }
 
 // parseLine reads one line of any form.
@@ -108,7 +109,7 @@ func parseLine(row string) (line, error) {
 	case "hourly":
 		return parseHourly(rest)
 	case "daily":
-		return parseDated(formDaily, ws, 0, "daily 02:00")
+		return parseDated(formDaily, ws, 0, daybook.Say("%s", "daily 02:00"))
 	case "weekly":
 		return parseWeekly(ws)
 	case "monthly":
@@ -246,7 +247,7 @@ func parseTime(w word) (int32, error) {
 }
 
 // parseDated reads the time behind used words of a form and makes a line of every day out of it.
-func parseDated(f form, ws []word, used int, example string) (line, error) {
+func parseDated(f form, ws []word, used int, example daybook.Text) (line, error) {
 	rest := ws[1+used:]
 	if len(rest) == 0 {
 		return line{}, daybook.Invalid("the time of day is missing").WithHint("write %s", example)
@@ -263,7 +264,7 @@ func parseDated(f form, ws []word, used int, example string) (line, error) {
 }
 
 func parseWeekly(ws []word) (line, error) {
-	const example = "weekly mon 09:00"
+	example := daybook.Say("%s", "weekly mon 09:00")
 	if len(ws) < 2 {
 		return line{}, daybook.Invalid("the weekday is missing").WithHint("write %s", example)
 	}
@@ -303,7 +304,7 @@ func parseWeekday(w word) (int, error) {
 }
 
 func parseMonthly(ws []word) (line, error) {
-	const example = "monthly 15 09:00, monthly last day 18:00, monthly last business day 18:00 or monthly first mon 09:00"
+	example := daybook.Say("monthly 15 09:00, monthly last day 18:00, monthly last business day 18:00 or monthly first mon 09:00")
 	if len(ws) < 2 {
 		return line{}, daybook.Invalid("the day of the month is missing").WithHint("write %s", example)
 	}
@@ -311,7 +312,7 @@ func parseMonthly(ws []word) (line, error) {
 		if n < 1 || n > 31 {
 			return line{}, daybook.Invalid("day %d at column %d is outside 1 to 31", n, ws[1].col).WithHint("write %s", example)
 		}
-		l, err := parseDated(formMonthly, ws, 1, "monthly 15 09:00")
+		l, err := parseDated(formMonthly, ws, 1, daybook.Say("%s", "monthly 15 09:00"))
 		l.rule.doms, l.rule.anyDom = 1<<n, false
 		return l, err
 	}
@@ -319,7 +320,7 @@ func parseMonthly(ws []word) (line, error) {
 }
 
 func parseQuarterly(ws []word) (line, error) {
-	const example = "quarterly first day 09:00, quarterly last day 18:00, quarterly last business day 18:00 or quarterly first mon 09:00"
+	example := daybook.Say("quarterly first day 09:00, quarterly last day 18:00, quarterly last business day 18:00 or quarterly first mon 09:00")
 	if len(ws) < 2 {
 		return line{}, daybook.Invalid("the day of the quarter is missing").WithHint("write %s", example)
 	}
@@ -331,7 +332,7 @@ func parseQuarterly(ws []word) (line, error) {
 }
 
 func parseYearly(ws []word) (line, error) {
-	const example = "yearly 03-01 09:00, yearly last day 18:00 or yearly last business day 18:00"
+	example := daybook.Say("yearly 03-01 09:00, yearly last day 18:00 or yearly last business day 18:00")
 	if len(ws) < 2 {
 		return line{}, daybook.Invalid("the day of the year is missing").WithHint("write %s", example)
 	}
@@ -346,7 +347,7 @@ func parseYearly(ws []word) (line, error) {
 		if month < 1 || month > 12 || day < 1 || day > longestMonth(1<<month) {
 			return line{}, daybook.Invalid("%s at column %d never comes", ws[1].text, ws[1].col).WithHint("write month and day, such as 03-01 for 1 March")
 		}
-		l, err := parseDated(formYearly, ws, 1, "yearly 03-01 09:00")
+		l, err := parseDated(formYearly, ws, 1, daybook.Say("%s", "yearly 03-01 09:00"))
 		l.rule.months, l.rule.doms, l.rule.anyDom = 1<<month, 1<<day, false
 		return l, err
 	}
@@ -357,7 +358,7 @@ var ordinals = []string{"first", "second", "third", "fourth", "last"}
 
 // parsePicked reads first|last [business] day and first..fourth|last WEEKDAY. A first day lies in the first month of the
 // period, a last one in its last month.
-func parsePicked(f form, ws []word, firstMonths, lastMonths uint16, example string) (line, error) {
+func parsePicked(f form, ws []word, firstMonths, lastMonths uint16, example daybook.Text) (line, error) {
 	which := strings.ToLower(ws[1].text)
 	n := 0
 	for i, o := range ordinals {

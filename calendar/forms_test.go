@@ -343,7 +343,7 @@ func TestRemarks(t *testing.T) {
 		"*/15 * * * *":          "",
 		"monthly last day 9:00": "",
 	} {
-		got := strings.Join(must(t, Spec{Schedule: text, Zone: "UTC"}).Remarks(), "; ")
+		got := daybook.Texts(must(t, Spec{Schedule: text, Zone: "UTC"}).Remarks()).String()
 		if (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}

@@ -41,7 +41,8 @@ func ParseICS(name string, data []byte) (*Days, error) {
 			err = e.property(key, params, value)
 		}
 		if err != nil {
-			return nil, daybook.Invalid("calendar %s line %d: %s", name, number, err.Message).WithHint("%s", err.Hint)
+			message, hint := err.Texts()
+			return nil, daybook.Invalid("calendar %s line %d: %s", name, number, message).WithHint("%s", hint)
 		}
 	}
 	if e != nil {

@@ -70,85 +70,84 @@ func periodLabel(kind daybook.WindowKind, from date) string {
 
 // parsePeriod reads the label of a period and returns its first date.
 func parsePeriod(kind daybook.WindowKind, label string) (date, *daybook.Error) {
-	bad := func(why string) *daybook.Error {
+	bad := func(why daybook.Text) *daybook.Error {
 		return daybook.Invalid("window %q: %s", daybook.Clip(label, 60), why).WithHint("%s", labelHint(kind))
 	}
+	form := func() *daybook.Error { return bad(daybook.Say("not the form of a %s", kind)) }
 	if len(label) < 4 {
-		return 0, bad("not the form of a " + string(kind))
+		return 0, form()
 	}
 	y, ok := digits(label[:4])
 	rest := label[4:]
 	if !ok {
-		return 0, bad("not the form of a " + string(kind))
+		return 0, form()
 	}
 	if y < minYear || y > maxYear {
-		return 0, bad("the year is outside " + itoa(minYear) + " to " + itoa(maxYear))
+		return 0, bad(daybook.Say("the year is outside %d to %d", minYear, maxYear))
 	}
-	form := bad("not the form of a " + string(kind))
 	switch kind {
 	case daybook.Week:
 		week, ok := digits(strings.TrimPrefix(rest, "-W"))
 		if !ok || len(rest) != 4 || !strings.HasPrefix(rest, "-W") {
-			return 0, form
+			return 0, form()
 		}
 		from := newDate(y, 1, 4).monday() + date(7*(week-1)) // 4 January is always in week 1
 		if wy, w := from.isoWeek(); wy != y || w != week {
-			return 0, bad(itoa(y) + " has no week " + itoa(week) + " (ISO 8601)")
+			return 0, bad(daybook.Say("%d has no week %d (ISO 8601)", y, week))
 		}
 		return from, nil
 	case daybook.Month:
 		m, ok := digits(strings.TrimPrefix(rest, "-"))
 		if !ok || len(rest) != 3 || rest[0] != '-' {
-			return 0, form
+			return 0, form()
 		}
 		if m < 1 || m > 12 {
-			return 0, bad("there is no month " + itoa(m))
+			return 0, bad(daybook.Say("there is no month %d", m))
 		}
 		return newDate(y, m, 1), nil
 	case daybook.Quarter:
 		if len(rest) != 3 || rest[:2] != "-Q" {
-			return 0, form
+			return 0, form()
 		}
 		if rest[2] < '1' || rest[2] > '4' {
-			return 0, bad("quarters are Q1 to Q4")
+			return 0, bad(daybook.Say("quarters are Q1 to Q4"))
 		}
 		return newDate(y, int(rest[2]-'1')*3+1, 1), nil
 	case daybook.Year:
 		if rest != "" {
-			return 0, form
+			return 0, form()
 		}
 		return newDate(y, 1, 1), nil
 	}
 	if len(label) != 10 || label[4] != '-' || label[7] != '-' {
-		return 0, form
+		return 0, form()
 	}
 	d, ok := parseDate(label)
 	if !ok {
-		return 0, bad("there is no such date")
+		return 0, bad(daybook.Say("there is no such date"))
 	}
 	return d, nil
 }
 
 // labelHint tells the right form of a label, with an example.
-func labelHint(kind daybook.WindowKind) string {
-	s := ""
+func labelHint(kind daybook.WindowKind) daybook.Text {
 	switch kind {
 	case daybook.Day:
-		s = "a day is written 2026-10-26"
+		return daybook.Say("a day is written 2026-10-26")
 	case daybook.Week:
-		s = "a week is written 2026-W43: the ISO year and week"
+		return daybook.Say("a week is written 2026-W43: the ISO year and week")
 	case daybook.Month:
-		s = "a month is written 2026-10"
+		return daybook.Say("a month is written 2026-10")
 	case daybook.Quarter:
-		s = "a quarter is written 2026-Q4"
+		return daybook.Say("a quarter is written 2026-Q4")
 	case daybook.Year:
-		s = "a year is written 2026"
+		return daybook.Say("a year is written 2026")
 	case daybook.PerFire:
-		s = "a fire is written as its local time 2026-03-08T02:00, or for intervals as its UTC instant 2026-10-25T01:00Z"
+		return daybook.Say("a fire is written as its local time 2026-03-08T02:00, or for intervals as its UTC instant 2026-10-25T01:00Z")
 	case daybook.PerEvent:
-		s = "an event is written as its id: letters, digits and ._@+=-, anything else percent-encoded"
+		return daybook.Say("an event is written as its id: letters, digits and ._@+=-, anything else percent-encoded")
 	}
-	return s
+	return daybook.Text{}
 }
 
 // nominal names a fire: a wall-clock time or the UTC instant of an interval.
@@ -230,7 +229,8 @@ func (s *Schedule) WindowOf(label string) (daybook.Window, error) {
 	from, err := parsePeriod(kind, label)
 	if err != nil {
 		if before > 0 {
-			err.Hint += "; the label names the period itself, not the day it is run on"
+			_, form := err.Texts()
+			_ = err.WithHint("%s; the label names the period itself, not the day it is run on", form)
 		}
 		return daybook.Window{}, err
 	}

@@ -124,7 +124,7 @@ func oneOf[T ~string](name string, got T, allowed ...T) error {
 		}
 		list[i] = string(a)
 	}
-	err := daybook.Invalid("%s: %q is not one of %s", name, daybook.Clip(string(got), 40), strings.Join(list, ", "))
+	err := daybook.Invalid("%s: %q is not one of %s", name, daybook.Clip(string(got), 40), daybook.Words(list))
 	if near := daybook.Nearest(string(got), list); near != "" {
 		return err.WithHint("did you mean %s?", near)
 	}
@@ -311,7 +311,9 @@ func (s *Schedule) fire(t tick, next int64) daybook.Fire {
 }
 
 // quoted names the schedule in messages.
-func (s *Schedule) quoted() string { return "the schedule " + quote(daybook.Clip(s.text, 60)) }
+func (s *Schedule) quoted() daybook.Text {
+	return daybook.Say("the schedule %s", quote(daybook.Clip(s.text, 60)))
+}
 
 func quote(s string) string { return `"` + strings.ReplaceAll(s, "\n", "; ") + `"` }
 
@@ -368,7 +370,8 @@ func Complete(j daybook.Job, days *Days) (daybook.Job, *Schedule, error) {
 		if !ok {
 			return j, nil, err
 		}
-		return j, nil, daybook.Invalid("job %s: %s", daybook.Clip(j.Name, 64), e.Message).WithHint("%s", e.Hint)
+		message, hint := e.Texts()
+		return j, nil, daybook.Invalid("job %s: %s", daybook.Clip(j.Name, 64), message).WithHint("%s", hint)
 	}
 	j.Window = s.Window()
 	return j.WithDefaults(s.Distance()), s, nil

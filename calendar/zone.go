@@ -95,52 +95,52 @@ func nearestZone(name string, known []string) string {
 
 // abbreviation tells names that look like zones and are not places. EST, MST and HST exist in the data as fixed offsets
 // without summer time, which is not what whoever writes them means.
-func abbreviation(name string) (hint string, ok bool) {
+func abbreviation(name string) (hint daybook.Text, ok bool) {
 	switch strings.ToUpper(name) {
 	case "EST", "EDT":
-		return "America/New_York (EST is five hours behind UTC all year)", true
+		return daybook.Say("America/New_York (EST is five hours behind UTC all year)"), true
 	case "CST", "CDT":
-		return "America/Chicago or Asia/Shanghai", true
+		return daybook.Say("%s or %s", "America/Chicago", "Asia/Shanghai"), true
 	case "MST", "MDT":
-		return "America/Denver or America/Phoenix", true
+		return daybook.Say("%s or %s", "America/Denver", "America/Phoenix"), true
 	case "PST", "PDT":
-		return "America/Los_Angeles", true
+		return daybook.Say("%s", "America/Los_Angeles"), true
 	case "HST":
-		return "Pacific/Honolulu", true
+		return daybook.Say("%s", "Pacific/Honolulu"), true
 	case "AKST", "AKDT":
-		return "America/Anchorage", true
+		return daybook.Say("%s", "America/Anchorage"), true
 	case "CET", "CEST", "MET", "MEST", "MESZ", "MEZ":
-		return "the place, such as Europe/Berlin or Europe/Paris", true
+		return daybook.Say("the place, such as %s or %s", "Europe/Berlin", "Europe/Paris"), true
 	case "EET", "EEST":
-		return "the place, such as Europe/Helsinki or Europe/Athens", true
+		return daybook.Say("the place, such as %s or %s", "Europe/Helsinki", "Europe/Athens"), true
 	case "WET", "WEST":
-		return "the place, such as Europe/Lisbon", true
+		return daybook.Say("the place, such as %s", "Europe/Lisbon"), true
 	case "BST":
-		return "Europe/London", true
+		return daybook.Say("%s", "Europe/London"), true
 	case "IST":
-		return "Asia/Kolkata, Europe/Dublin or Asia/Jerusalem", true
+		return daybook.Say("%s, %s or %s", "Asia/Kolkata", "Europe/Dublin", "Asia/Jerusalem"), true
 	case "JST":
-		return "Asia/Tokyo", true
+		return daybook.Say("%s", "Asia/Tokyo"), true
 	case "KST":
-		return "Asia/Seoul", true
+		return daybook.Say("%s", "Asia/Seoul"), true
 	case "SGT":
-		return "Asia/Singapore", true
+		return daybook.Say("%s", "Asia/Singapore"), true
 	case "HKT":
-		return "Asia/Hong_Kong", true
+		return daybook.Say("%s", "Asia/Hong_Kong"), true
 	case "MSK":
-		return "Europe/Moscow", true
+		return daybook.Say("%s", "Europe/Moscow"), true
 	case "AEST", "AEDT":
-		return "Australia/Sydney or Australia/Brisbane", true
+		return daybook.Say("%s or %s", "Australia/Sydney", "Australia/Brisbane"), true
 	case "ACST", "ACDT":
-		return "Australia/Adelaide or Australia/Darwin", true
+		return daybook.Say("%s or %s", "Australia/Adelaide", "Australia/Darwin"), true
 	case "AWST":
-		return "Australia/Perth", true
+		return daybook.Say("%s", "Australia/Perth"), true
 	case "NZST", "NZDT":
-		return "Pacific/Auckland", true
+		return daybook.Say("%s", "Pacific/Auckland"), true
 	case "BRT":
-		return "America/Sao_Paulo", true
+		return daybook.Say("%s", "America/Sao_Paulo"), true
 	}
-	return "", false
+	return daybook.Text{}, false
 }
 
 // TZData returns the version of the zone data in use and where it comes from: a directory or file of the system, or

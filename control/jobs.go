@@ -96,7 +96,7 @@ type JobView struct {
 	State daybook.JobState
 	// Job is the completed definition; with a Fault it is what could be read of it, or nil.
 	Job   *daybook.Job
-	Words string // the schedule in plain words; empty without one
+	Words daybook.Text // the schedule in plain words; zero without one
 	// Fault says why the schedule cannot be worked out; empty: it can.
 	Fault string
 	// Next is the next fire that really fires, and NextKey the key it leads to; both empty when there is none, or the job
@@ -184,7 +184,7 @@ func (c *Control) view(ctx context.Context, k known, good map[string]daybook.Goo
 	if k.schedule == nil || k.retired() || k.job.Schedule == "" {
 		return v, nil
 	}
-	v.Words = k.schedule.Describe()
+	v.Words = k.schedule.Words()
 	key := func(f daybook.Fire) daybook.Key { return daybook.KeyParts{Job: v.Name, Window: f.Window.Label}.Key() }
 	for f := range k.schedule.Between(now, now.Add(farAhead)) {
 		if f.Skip == "" {

@@ -211,11 +211,11 @@ func TestTheInventory(t *testing.T) {
 		if err != nil || len(jobs) != 3 || jobs[0].Name != "fix" || jobs[1].Name != "renew" {
 			t.Fatalf("%+v %v", jobs, err)
 		}
-		if fix := jobs[0]; fix.NextKey != "" || fix.DueKey != "" || fix.Words != "" || fix.Last != nil {
+		if fix := jobs[0]; fix.NextKey != "" || fix.DueKey != "" || !fix.Words.IsZero() || fix.Last != nil {
 			t.Errorf("without a schedule: %+v", fix)
 		}
 		v := jobs[1]
-		if v.Words != "at 02:00 every day, Asia/Shanghai time" || v.NextKey != "renew:2026-10-27" || v.DueKey != "renew:2026-10-26" ||
+		if v.Words.String() != "at 02:00 every day, Asia/Shanghai time" || v.NextKey != "renew:2026-10-27" || v.DueKey != "renew:2026-10-26" ||
 			v.LastGood.Key != "renew:2026-10-26" || v.Last.State != daybook.Done || v.Retired() {
 			t.Errorf("renew: %+v", v)
 		}

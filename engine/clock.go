@@ -124,8 +124,8 @@ func (c *clock) measure(ctx context.Context) error {
 // usable reports why nothing may be claimed by this node, if so.
 func (c *clock) usable() error {
 	if o := c.Offset(); o > offsetLimit || o < -offsetLimit {
-		return &daybook.Error{Code: daybook.CodeUnavailable, Message: fmt.Sprintf("the clock of this machine is %s off the database's: nothing is claimed here", (-o).Round(time.Millisecond)),
-			Hint: "set the clock of this machine right"}
+		return daybook.New(daybook.CodeUnavailable, "the clock of this machine is %s off the database's: nothing is claimed here", (-o).Round(time.Millisecond)).
+			WithHint("set the clock of this machine right")
 	}
 	return nil
 }

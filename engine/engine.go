@@ -218,7 +218,7 @@ func (e *Engine) days(name string) (*calendar.Days, error) {
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return nil, &daybook.Error{Code: daybook.CodeInvalid, Message: "read the calendar " + name, Err: err}
+		return nil, daybook.Invalid("read the calendar %s", name).Because(err)
 	}
 	return calendar.ParseDays(name, text)
 }

@@ -188,7 +188,7 @@ func (e *Engine) Stop(ctx context.Context) error {
 	case <-stopped:
 		return nil
 	case <-ctx.Done():
-		return &daybook.Error{Code: daybook.CodeUnavailable, Message: "stop: it goes on stopping", Err: ctx.Err()}
+		return daybook.New(daybook.CodeUnavailable, "stop: it goes on stopping").Because(ctx.Err())
 	}
 }
 

@@ -40,7 +40,7 @@ func (s *sweep) Tick(_ context.Context, now time.Time) (more bool, err error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, &daybook.Error{Code: daybook.CodeUnavailable, Message: "look for what attempts left", Err: err}
+		return false, daybook.New(daybook.CodeUnavailable, "look for what attempts left").Because(err)
 	}
 	was := s.dead
 	s.dead = make(map[string]time.Time, len(entries))

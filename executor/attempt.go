@@ -254,7 +254,7 @@ func (x *Executor) Printed(k daybook.Key, fence int64) (io.ReadCloser, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, daybook.NotFound("%s: nothing on this host has its output yet", k)
 	case err != nil:
-		return nil, &daybook.Error{Code: daybook.CodeUnavailable, Message: "read what " + string(k) + " prints", Err: err}
+		return nil, daybook.New(daybook.CodeUnavailable, "read what %s prints", k).Because(err)
 	}
 	return f, nil
 }

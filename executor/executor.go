@@ -284,7 +284,7 @@ func (x *Executor) Stop(ctx context.Context) error {
 		select {
 		case <-landed:
 		case <-ctx.Done():
-			return &daybook.Error{Code: daybook.CodeUnavailable, Message: "stop: some ends could not be written", Err: ctx.Err()}
+			return daybook.New(daybook.CodeUnavailable, "stop: some ends could not be written").Because(ctx.Err())
 		}
 	}
 }

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -226,7 +225,7 @@ func startFault(cmd *exec.Cmd, err error) error {
 			path = filepath.Join(cmd.Dir, path)
 		}
 		if _, statErr := os.Stat(path); statErr == nil {
-			why = "the interpreter it names in its first line does not exist"
+			why = daybook.NotFound("the interpreter it names in its first line does not exist")
 		}
 	}
 	return permanent(nil, "could not start %s: %s", quote(cmd.Args[0]), why)
@@ -235,9 +234,9 @@ func startFault(cmd *exec.Cmd, err error) error {
 func quote(s string) string { return strconv.Quote(daybook.Clip(SafeText([]byte(s)), 200)) }
 
 func permanent(err error, format string, args ...any) *daybook.Error {
-	return &daybook.Error{Code: daybook.CodePermanent, Message: fmt.Sprintf(format, args...), Err: err}
+	return daybook.New(daybook.CodePermanent, format, args...).Because(err)
 }
 
 func unavailable(err error, format string, args ...any) *daybook.Error {
-	return &daybook.Error{Code: daybook.CodeUnavailable, Message: fmt.Sprintf(format, args...), Err: err}
+	return daybook.New(daybook.CodeUnavailable, format, args...).Because(err)
 }

@@ -22,7 +22,7 @@ func request(o daybook.Order, now time.Time) (outhttp.Request, []string, error) 
 		return outhttp.Request{}, nil, err
 	}
 	v := values{env: o.Env}
-	target, err := address(v.get("url", EnvURL, call.URL), o)
+	target, err := address(v.get(daybook.Say("%s", "url"), EnvURL, call.URL), o)
 	if err != nil {
 		return outhttp.Request{}, nil, err
 	}
@@ -52,7 +52,7 @@ func request(o daybook.Order, now time.Time) (outhttp.Request, []string, error) 
 // be another service, whose business they are not.
 func question(o daybook.Order, wireKey string, now time.Time) (outhttp.Request, []string, error) {
 	v := values{env: o.Env}
-	target, err := address(v.get("probe_url", EnvProbeURL, o.Job.ProbeURL), o)
+	target, err := address(v.get(daybook.Say("%s", "probe_url"), EnvProbeURL, o.Job.ProbeURL), o)
 	if err != nil {
 		return outhttp.Request{}, nil, err
 	}
@@ -67,7 +67,7 @@ func question(o daybook.Order, wireKey string, now time.Time) (outhttp.Request, 
 	u.RawQuery, u.Fragment = ask, ""
 	r := outhttp.Request{Method: http.MethodGet, URL: u.String(), Header: make(http.Header)}
 	call := o.Job.HTTP
-	if call != nil && sameOrigin(u, v.get("url", EnvURL, call.URL)) {
+	if call != nil && sameOrigin(u, v.get(daybook.Say("%s", "url"), EnvURL, call.URL)) {
 		v.headers(r.Header, call)
 		r.Header.Del("Content-Type")
 	}
@@ -154,7 +154,7 @@ type values struct {
 }
 
 // get returns the value of a text of the definition: what the order brings for it, or the text itself.
-func (v *values) get(what, name, text string) string {
+func (v *values) get(what daybook.Text, name, text string) string {
 	if value, ok := v.env[name]; ok {
 		v.secrets = append(v.secrets, value)
 		return value
@@ -175,7 +175,7 @@ func (v *values) headers(h http.Header, call *daybook.HTTPCall) {
 	h.Set("Accept", "application/json, */*;q=0.5")
 	h.Set("User-Agent", "daybook")
 	for name, text := range call.Headers {
-		value := v.get("header "+name, EnvHeader+name, text)
+		value := v.get(daybook.Say("header %s", name), EnvHeader+name, text)
 		if reserved(name) || !validHeaderValue(value) {
 			if v.fault == nil {
 				v.fault = permanent(nil, "could not send: header %s cannot be set to that", quote(name))
@@ -187,7 +187,7 @@ func (v *values) headers(h http.Header, call *daybook.HTTPCall) {
 }
 
 func (v *values) sign(r outhttp.Request, call *daybook.HTTPCall, id string, now time.Time) error {
-	secret := v.get("secret", EnvSecret, call.Secret)
+	secret := v.get(daybook.Say("secret"), EnvSecret, call.Secret)
 	if v.fault != nil {
 		return v.fault
 	}

@@ -135,7 +135,7 @@ func setField(out *daybook.Outcome, name string, raw json.RawMessage) error {
 	case "outcome":
 		var word string
 		if err := json.Unmarshal(raw, &word); err != nil || !slices.Contains(reportWords, word) {
-			return unknownWord("outcome", string(raw), word, reportWords)
+			return unknownWord(daybook.Say("%s", "outcome"), string(raw), word, reportWords)
 		}
 		out.Result = daybook.Result(word)
 	case "retry_after":
@@ -164,17 +164,17 @@ func setField(out *daybook.Outcome, name string, raw json.RawMessage) error {
 		}
 		out.Error = daybook.Clip(strings.TrimSpace(SafeText([]byte(text))), daybook.MaxErrorBytes)
 	default:
-		return unknownWord("name", strconv.Quote(name), name, reportNames)
+		return unknownWord(daybook.Say("name"), strconv.Quote(name), name, reportNames)
 	}
 	return nil
 }
 
-func unknownWord(what, shown, word string, words []string) error {
+func unknownWord(what daybook.Text, shown, word string, words []string) error {
 	shown = daybook.Clip(SafeText([]byte(shown)), 60)
 	if near := daybook.Nearest(word, words); near != "" && near != word {
 		return daybook.Invalid("%s %s: did you mean %q?", what, shown, near)
 	}
-	return daybook.Invalid("%s %s is not one of %s", what, shown, strings.Join(words, ", "))
+	return daybook.Invalid("%s %s is not one of %s", what, shown, daybook.Words(words))
 }
 
 func setCounts(out *daybook.Outcome, raw json.RawMessage) error {
@@ -255,11 +255,11 @@ func readReport(path string) (daybook.Outcome, error) {
 	return ParseReport(b)
 }
 
-// reason returns the innermost text of a file or process error, without the path that its caller names better.
-func reason(err error) string {
+// reason returns the innermost cause of a file or process error, without the path that its caller names better.
+func reason(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {
-		return path.Err.Error()
+		return path.Err
 	}
-	return err.Error()
+	return err
 }

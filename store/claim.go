@@ -105,7 +105,7 @@ func (s *Store) Begin(ctx context.Context, r *daybook.Run, e *daybook.StepRecord
 			return err
 		}
 		if n == 0 {
-			return &daybook.Error{Code: daybook.CodeStale, Message: string(r.Key) + " is not held any more"}
+			return daybook.New(daybook.CodeStale, "%s is not held any more", r.Key)
 		}
 		if e == nil {
 			return nil

@@ -124,7 +124,7 @@ func bulkByArrays(ctx context.Context, t *tx, text string, rows [][]any, each fu
 			}
 			args[c] = column
 		default:
-			return &daybook.Error{Code: daybook.CodeInternal, Message: fmt.Sprintf("bulk column %d is a %T: only string and int64 are", c, rows[0][c])}
+			return daybook.New(daybook.CodeInternal, "bulk column %d is a %T: only string and int64 are", c, rows[0][c])
 		}
 	}
 	if each == nil {

@@ -386,7 +386,7 @@ func (s *Store) CancelRunning(ctx context.Context, k daybook.Key, fence int64, a
 			return err
 		}
 		if n == 0 {
-			return &daybook.Error{Code: daybook.CodeStale, Message: string(k) + " is not running any more"}
+			return daybook.New(daybook.CodeStale, "%s is not running any more", k)
 		}
 		return t.insertActivity(ctx, &act)
 	})

@@ -111,7 +111,7 @@ func (s *Store) migrate(ctx context.Context, o Options) error {
 	}
 	if !o.Migrate {
 		if have == 0 {
-			return (&daybook.Error{Code: daybook.CodeUnavailable, Message: "there is no ledger in this database yet"}).
+			return daybook.New(daybook.CodeUnavailable, "there is no ledger in this database yet").
 				WithHint("daybook serve makes it, or daybook db migrate")
 		}
 		return daybook.Invalid("the ledger has schema %d, this program needs %d", have, len(list)).

@@ -35,10 +35,13 @@ func sqlState(err error) string {
 // verifyPostgres refuses a server or a handle with which an acknowledged write could be lost, or text would not come
 // back as it went in.
 func verifyPostgres(ctx context.Context, db DB) error {
-	settings := []struct{ name, bad, why string }{
-		{"synchronous_commit", "off", "a crash of the server would forget what was reported done"},
-		{"server_encoding", "SQL_ASCII", "text would not be kept as UTF-8"},
-		{"transaction_read_only", "on", "this server is a standby or the user may only read"},
+	settings := []struct {
+		name, bad string
+		why       daybook.Text
+	}{
+		{"synchronous_commit", "off", daybook.Say("a crash of the server would forget what was reported done")},
+		{"server_encoding", "SQL_ASCII", daybook.Say("text would not be kept as UTF-8")},
+		{"transaction_read_only", "on", daybook.Say("this server is a standby or the user may only read")},
 	}
 	for _, s := range settings {
 		var got string
@@ -46,7 +49,7 @@ func verifyPostgres(ctx context.Context, db DB) error {
 			return openFault(err)
 		}
 		if strings.EqualFold(got, s.bad) {
-			return &daybook.Error{Code: daybook.CodeInvalid, Message: "the ledger's PostgreSQL is unsafe: " + s.name + " is " + got + ": " + s.why}
+			return daybook.Invalid("the ledger's PostgreSQL is unsafe: %s is %s: %s", s.name, got, s.why)
 		}
 	}
 	return nil

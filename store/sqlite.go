@@ -36,13 +36,16 @@ func sqliteUnique(err error) bool {
 // verifySQLite refuses handles with which an acknowledged write could be lost or a write could fail at once.
 func verifySQLite(ctx context.Context, db DB) error {
 	if db.Read == db.Write {
-		return &daybook.Error{Code: daybook.CodeInvalid, Message: "the ledger needs two handles on SQLite, one for writing and one for reading",
-			Hint: "open the file a second time: engine.DB{Write: one connection, Read: a pool of its own}"}
+		return daybook.Invalid("the ledger needs two handles on SQLite, one for writing and one for reading").
+			WithHint("open the file a second time: engine.DB{Write: one connection, Read: a pool of its own}")
 	}
-	want := []struct{ pragma, ok, why string }{
-		{"journal_mode", "wal", "readers would block the writer"},
-		{"synchronous", "2 3", "a power cut would forget what was reported done"},
-		{"foreign_keys", "1", "the database would not check references"},
+	want := []struct {
+		pragma, ok string
+		why        daybook.Text
+	}{
+		{"journal_mode", "wal", daybook.Say("readers would block the writer")},
+		{"synchronous", "2 3", daybook.Say("a power cut would forget what was reported done")},
+		{"foreign_keys", "1", daybook.Say("the database would not check references")},
 	}
 	for _, handle := range []struct {
 		name string
@@ -54,7 +57,7 @@ func verifySQLite(ctx context.Context, db DB) error {
 				return openFault(err)
 			}
 			if !strings.Contains(" "+w.ok+" ", " "+strings.ToLower(got)+" ") {
-				return unsafe(handle.name, fmt.Sprintf("PRAGMA %s is %s", w.pragma, got), w.why)
+				return unsafe(handle.name, daybook.Say("PRAGMA %s is %s", w.pragma, got), w.why)
 			}
 		}
 		var patience int64
@@ -62,11 +65,11 @@ func verifySQLite(ctx context.Context, db DB) error {
 			return openFault(err)
 		}
 		if patience < 1000 {
-			return unsafe(handle.name, fmt.Sprintf("PRAGMA busy_timeout is %d", patience), "writers that meet would fail at once")
+			return unsafe(handle.name, daybook.Say("PRAGMA busy_timeout is %d", patience), daybook.Say("writers that meet would fail at once"))
 		}
 	}
 	if n := db.Write.Stats().MaxOpenConnections; n != 1 {
-		return unsafe("write", fmt.Sprintf("MaxOpenConns is %d", n), "writers of one process would wait for each other inside SQLite")
+		return unsafe("write", daybook.Say("MaxOpenConns is %d", n), daybook.Say("writers of one process would wait for each other inside SQLite"))
 	}
 	return verifyImmediate(ctx, db)
 }
@@ -96,7 +99,7 @@ func verifyImmediate(ctx context.Context, db DB) (err error) {
 		if _, err := t.ExecContext(ctx, "PRAGMA user_version = 0"); err != nil {
 			return openFault(err)
 		}
-		return unsafe("write", "transactions begin deferred", "one that reads and then writes would fail at once")
+		return unsafe("write", daybook.Say("transactions begin deferred"), daybook.Say("one that reads and then writes would fail at once"))
 	}
 	return nil
 }
@@ -123,7 +126,7 @@ func withoutPatience(ctx context.Context, db *sql.DB, do func(*sql.Conn) error) 
 	return do(c)
 }
 
-func unsafe(handle, what, why string) error {
-	return &daybook.Error{Code: daybook.CodeInvalid, Message: fmt.Sprintf("the %s handle of the ledger is unsafe: %s: %s", handle, what, why),
-		Hint: "open it with journal_mode WAL, synchronous FULL, foreign_keys on, busy_timeout 5000, immediate transactions, and one writing connection"}
+func unsafe(handle string, what, why daybook.Text) error {
+	return daybook.Invalid("the %s handle of the ledger is unsafe: %s: %s", handle, what, why).
+		WithHint("open it with journal_mode WAL, synchronous FULL, foreign_keys on, busy_timeout 5000, immediate transactions, and one writing connection")
 }

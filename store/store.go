@@ -104,7 +104,7 @@ func detect(ctx context.Context, db *sql.DB) (*dialect, error) {
 }
 
 func openFault(err error) error {
-	return &daybook.Error{Code: daybook.CodeUnavailable, Message: "the ledger cannot be opened", Err: err}
+	return daybook.New(daybook.CodeUnavailable, "the ledger cannot be opened").Because(err)
 }
 
 // text returns a statement as the dialect wants it.
@@ -143,7 +143,7 @@ func (s *Store) write(ctx context.Context, what string, do func(context.Context,
 		case try < writeTries && ctx.Err() == nil && (errors.Is(err, errMet) || s.d.busy(err)):
 			continue
 		case errors.Is(err, errMet):
-			err = &daybook.Error{Code: daybook.CodeStale, Message: "others change the same rows all the time"}
+			err = daybook.New(daybook.CodeStale, "others change the same rows all the time")
 		}
 		return s.fault(what, err)
 	}

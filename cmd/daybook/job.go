@@ -162,7 +162,7 @@ func newJobShow(a *app) *cobra.Command {
 // jobShowJSON adds the whole definition; references to secrets stay references.
 type jobShowJSON struct {
 	jobViewJSON
-	Words      string          `json:"words,omitempty"`
+	Words      daybook.Text    `json:"words,omitzero"`
 	Definition *definitionJSON `json:"definition,omitempty"`
 }
 
@@ -204,14 +204,14 @@ func (a *app) describeJob(w *bufio.Writer, v control.JobView) {
 		row("paused", "since %s by %s: %s", stamp(v.State.PausedAt, loc), v.State.PausedBy, v.State.PausedNote)
 	}
 	row("fault", "%s", v.Fault)
-	schedule := "none: by hand, API or events only"
+	schedule := daybook.Say("none: by hand, API or events only")
 	if j.Schedule != "" {
-		schedule = strings.ReplaceAll(j.Schedule, "\n", "; ")
+		schedule = daybook.Say("%s", strings.ReplaceAll(j.Schedule, "\n", "; "))
 	}
-	if v.Words != "" {
-		schedule += ": " + v.Words // with the zone
+	if !v.Words.IsZero() {
+		schedule = daybook.Say("%s: %s", schedule, v.Words) // with the zone
 	} else {
-		schedule += ", zone " + j.Timezone
+		schedule = daybook.Say("%s, zone %s", schedule, j.Timezone)
 	}
 	row("schedule", "%s", schedule)
 	row("window", "%s, effects: %s, work: %s", j.Window, j.Effects, j.Work)

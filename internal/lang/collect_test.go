@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -86,18 +87,13 @@ func readHouse(t *testing.T) *house {
 // declarations notes the constants of a package and the functions that take a format with its arguments.
 func (h *house) declarations(p *source) {
 	for _, f := range p.files {
+		for _, d := range f.Decls {
+			if _, ok := d.(*ast.GenDecl); ok {
+				maps.Copy(p.constants, constantsIn(d))
+			}
+		}
 		ast.Inspect(f, func(n ast.Node) bool {
 			switch n := n.(type) {
-			case *ast.GenDecl:
-				if n.Tok != token.CONST {
-					return true
-				}
-				for _, spec := range n.Specs {
-					v := spec.(*ast.ValueSpec)
-					for i := range min(len(v.Names), len(v.Values)) {
-						p.constants[v.Names[i].Name] = v.Values[i]
-					}
-				}
 			case *ast.FuncDecl:
 				if i := formatParam(n.Type); i >= 0 && n.Recv == nil {
 					h.functions[p.path+"."+n.Name.Name] = i
@@ -114,6 +110,23 @@ func (h *house) declarations(p *source) {
 			return true
 		})
 	}
+}
+
+// constantsIn returns the constants that a declaration declares, inside of functions too.
+func constantsIn(d ast.Decl) map[string]ast.Expr {
+	found := map[string]ast.Expr{}
+	ast.Inspect(d, func(n ast.Node) bool {
+		if g, ok := n.(*ast.GenDecl); ok && g.Tok == token.CONST {
+			for _, spec := range g.Specs {
+				v := spec.(*ast.ValueSpec)
+				for i := range min(len(v.Names), len(v.Values)) {
+					found[v.Names[i].Name] = v.Values[i]
+				}
+			}
+		}
+		return true
+	})
+	return found
 }
 
 // formatParam returns the index of the parameter format, if the next and last is args ...any, else -1.
@@ -139,6 +152,7 @@ func (h *house) sentences() (all []found, faults []string) {
 			imports := importsOf(f)
 			for _, d := range f.Decls {
 				own := map[string]bool{} // formats handed on by a function that takes one itself
+				local := constantsIn(d)
 				ast.Inspect(d, func(n ast.Node) bool {
 					switch n := n.(type) {
 					case *ast.FuncDecl:
@@ -154,7 +168,7 @@ func (h *house) sentences() (all []found, faults []string) {
 							return true
 						}
 						at := h.fset.Position(n.Pos()).String()
-						format, constant := h.constant(p, n.Args[i])
+						format, constant := h.constant(p, local, n.Args[i])
 						if !constant {
 							faults = append(faults, at+": the format is not a constant")
 							return true
@@ -173,7 +187,7 @@ func (h *house) sentences() (all []found, faults []string) {
 		}
 	}
 	for name, value := range h.packages[module+"/cmd/daybook"].constants {
-		if s, ok := h.constant(h.packages[module+"/cmd/daybook"], value); ok && strings.HasPrefix(name, "text") {
+		if s, ok := h.constant(h.packages[module+"/cmd/daybook"], nil, value); ok && strings.HasPrefix(name, "text") {
 			all = append(all, found{s, -1, name})
 		}
 	}
@@ -229,20 +243,23 @@ func methodName(p *source, name string) string {
 }
 
 // constant works a constant string out.
-func (h *house) constant(p *source, e ast.Expr) (string, bool) {
+func (h *house) constant(p *source, local map[string]ast.Expr, e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
 		s, err := strconv.Unquote(e.Value)
 		return s, err == nil && e.Kind == token.STRING
 	case *ast.ParenExpr:
-		return h.constant(p, e.X)
+		return h.constant(p, local, e.X)
 	case *ast.BinaryExpr:
-		a, oka := h.constant(p, e.X)
-		b, okb := h.constant(p, e.Y)
+		a, oka := h.constant(p, local, e.X)
+		b, okb := h.constant(p, local, e.Y)
 		return a + b, oka && okb && e.Op == token.ADD
 	case *ast.Ident:
+		if value, ok := local[e.Name]; ok {
+			return h.constant(p, local, value)
+		}
 		if value, ok := p.constants[e.Name]; ok {
-			return h.constant(p, value)
+			return h.constant(p, nil, value)
 		}
 	}
 	return "", false

@@ -13,7 +13,7 @@ import (
 // sentences are the Chinese sentences by their English format, a map a room. Punctuation is as in zh.go: full-width, with
 // spaces between Chinese and Latin or digits but none around verbs. Verbs are those of the English; where the order
 // differs they are numbered (%[2]s). Formats without a letter of their own need no entry.
-var sentences = []map[string]string{zhRoot, zhControl}
+var sentences = []map[string]string{zhRoot, zhControl, zhCalendar, zhRunner, zhStore}
 
 // F says a sentence: English is fmt.Sprintf. In Chinese the sentence is found by its English format, and arguments that
 // are themselves words or sentences (daybook.Text, errors, states, reasons) are said in Chinese too. A format that no
@@ -139,10 +139,9 @@ func put(b *strings.Builder, s string, joint bool) {
 	b.WriteString(s)
 }
 
-// quoted reports a quoted machine word beside Chinese.
+// quoted reports a sign of the machine's own beside Chinese, where a space makes it stand out: quotes, braces, stars, :15.
 func quoted(a, b rune) bool {
-	quote := func(r rune) bool { return r == '"' || r == '\'' }
-	return han(a) && quote(b) || quote(a) && han(b)
+	return han(a) && strings.ContainsRune(`"'{[<*:`, b) || strings.ContainsRune(`"'}]>*`, a) && han(b)
 }
 
 // arg is an argument as it is said in this language.

@@ -153,8 +153,14 @@ daybook
 owner defaults timezone effects once repeatable window day missed never catch_up coalesce skip overlap wait work event long
 steps remembers run shell jitter true renew job sub
 done not ask
-slots channels alerts serve manual api yaml
-KEY JOB LABEL ID
+slots channels alerts serve manual api yaml business_days next previous covers weekend off fire quarter
+cron every hourly daily weekly monthly quarterly yearly annually midnight reboot first last business
+mon tue wed thu fri sat sun jan dec
+message amount charges result retry_after root user probe probe_url headers http https url lang env file path id
+string int busy_timeout foreign_keys on journal_mode synchronous immediate deferred lsof fuser webhook whsec
+KEY JOB LABEL ID NAME USD GET POST PUT PATCH DELETE HTTP URL PRAGMA WAL FULL
+Authorization base Go Effects Steps Once Role Run Start Open Options MaxOpenConns engine DB Write Read jobs
+API IANA ISO EST Unix Asia Shanghai Europe Berlin America New_York National Day
 At`)
 
 var latinWord = regexp.MustCompile(`[A-Za-z][A-Za-z_]*[A-Za-z]`)
