@@ -26,6 +26,7 @@ var en = map[string]string{
 	"reason.early":                       "early",
 	"reason.late":                        "late",
 	"reason.settling":                    "settling",
+	"reason.unsettled":                   "unsettled",
 	"reason.breaker":                     "breaker",
 	"reason.retry":                       "retry",
 	"reason.lost":                        "lost",
