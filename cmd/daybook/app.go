@@ -32,10 +32,11 @@ type app struct {
 	Ask            func() bool   // somebody sits before stdin and stderr and can be asked; may be nil: nobody
 	Exec           runner.Exec   // how commands are run; once listens to their output
 
-	lang   lang.Printer  // what people read is said in; JSON and logs are English
-	lease  time.Duration // of serve; 0: the engine's own
-	flags  globals
-	helped error // what was wrong with a call for help
+	lang          lang.Printer  // what people read is said in; JSON and logs are English
+	url, localURL string        // where the door of serve is reached; empty: nowhere
+	lease         time.Duration // of serve; 0: the engine's own
+	flags         globals
+	helped        error // what was wrong with a call for help
 }
 
 // globals are the flags of every command.

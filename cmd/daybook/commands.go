@@ -19,6 +19,7 @@ var commands = []func(*app) *cobra.Command{
 	newAlert,
 	newActivity,
 	newExport,
+	newToken,
 	newImport,
 	newDB,
 	newDoctor,

@@ -98,7 +98,7 @@ func (a *app) openAt(ctx context.Context, role, text string, f *config.File, mak
 		return nil, err
 	}
 	number, _ := build()
-	o := engine.Options{Version: number, Role: role, Dir: attemptDir(text), NoMigrate: !make, Lease: a.lease, Log: a.logger(), Now: a.Now, Exec: a.Exec, Alerts: told}
+	o := engine.Options{Version: number, Role: role, Dir: attemptDir(text), NoMigrate: !make, Lease: a.lease, Log: a.logger(), Now: a.Now, Exec: a.Exec, Alerts: told, URL: a.url, LocalURL: a.localURL}
 	if f != nil {
 		o.Slots = map[daybook.Lane]int{daybook.LaneLive: f.Slots.Live, daybook.LaneBackfill: f.Slots.Backfill}
 		o.Retention = daybook.Retention{Log: f.Retention.Log, LogRuns: f.Retention.LogRuns}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"net"
-	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -15,9 +13,6 @@ import (
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/config"
 )
-
-// defaultListen is where serve answers.
-const defaultListen = "127.0.0.1:7070"
 
 func newServe(a *app) *cobra.Command {
 	var listen string
@@ -55,19 +50,27 @@ func (a *app) serve(ctx context.Context, listen string) error {
 	if err != nil {
 		return err
 	}
-	l, err := a.openAt(ctx, "serve", text, f, true)
+	ln, err := listenOn(ctx, listen)
 	if err != nil {
 		return err
 	}
-	stopHealth, err := serveHealth(ctx, listen)
+	a.url, a.localURL = reachedAt(f.URL, ln)
+	l, err := a.openAt(ctx, "serve", text, f, true)
 	if err != nil {
-		return errors.Join(err, l.Close())
+		return errors.Join(err, closeListener(ln))
+	}
+	stopDoor, err := a.openDoor(ctx, l, ln)
+	if err != nil {
+		return errors.Join(err, closeListener(ln), l.Close())
 	}
 	ctx, done := guardFile(ctx, text)
 	err = l.Start(ctx, func() {
 		a.say("daybook serves %s of %s, ledger %s, ready in %d ms", plural(len(f.Jobs), "job"), f.Path, config.Mask(text), time.Since(began).Milliseconds())
+		if ln != nil {
+			a.say("it answers on http://%s", ln.Addr())
+		}
 	})
-	return errors.Join(done(), err, stopHealth(), l.Close())
+	return errors.Join(done(), err, stopDoor(), l.Close())
 }
 
 // guardEvery is how often serve looks whether the file of its ledger is still the one that it opened.
@@ -107,48 +110,4 @@ func guardFile(ctx context.Context, text string) (context.Context, func() error)
 func errFileGone(path string) error {
 	return (&daybook.Error{Code: daybook.CodeUnavailable, Message: "the ledger " + path + " was removed or replaced while serve worked on it: what was recorded since may not be in it"}).
 		WithHint("put the file or the newest backup back before serve is started again: an empty ledger knows of nothing done")
-}
-
-// serveHealth answers /healthz on an address of this machine; none when the address is empty.
-func serveHealth(ctx context.Context, listen string) (stop func() error, err error) {
-	if listen == "" {
-		return func() error { return nil }, nil
-	}
-	if err := loopbackOnly(listen); err != nil {
-		return nil, err
-	}
-	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
-	if err != nil {
-		return nil, (&daybook.Error{Code: daybook.CodeUnavailable, Message: "listen on " + listen, Err: err}).
-			WithHint("another program has this address: name another with --listen")
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Header().Set("Cache-Control", "no-store")
-		_, _ = w.Write([]byte("OK\n")) // the one who asked is gone: nobody is left to tell
-	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ln) }()
-	return func() error {
-		err := server.Close()
-		if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
-			err = errors.Join(err, served)
-		}
-		return err
-	}, nil
-}
-
-// loopbackOnly refuses addresses that others can reach: nothing here asks who they are yet.
-func loopbackOnly(listen string) error {
-	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		return daybook.Invalid("--listen %q is not an address", daybook.Clip(listen, 60)).WithHint("such as %s", defaultListen)
-	}
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
-		return nil
-	}
-	return daybook.Invalid("--listen %s can be reached from other machines", daybook.Clip(listen, 60)).
-		WithHint("this version listens on this machine only: %s", defaultListen)
 }

@@ -73,7 +73,16 @@ const (
 	textServeLong = `Runs until it is asked to stop (SIGTERM, Ctrl-C); then nothing new starts, commands are asked to end, and every
 end is written. Several may run on one ledger: a key is still run once.`
 	textFlagLease  = "how long a run stays with a process that does not renew it; for tests and the demo (default 30s)"
-	textFlagListen = "address to answer /healthz on; this version serves nothing else"
+	textFlagListen = "address of the HTTP door, such as 127.0.0.1:7070: the API, callbacks of HTTP jobs, /healthz (default none)"
+
+	textToken           = "Make, list and revoke the tokens of programs and people"
+	textTokenList       = "List every token there ever was"
+	textTokenCreate     = "Make a token and show it once"
+	textTokenCreateLong = `The token is shown once: the ledger keeps its fingerprint only. view looks, act changes, ping sends signs of life.
+The name says whose it is, and stands in every record of what is done with it.`
+	textTokenCreateExample = `  daybook token create --role act --name deploy > deploy.token
+  curl -H "Authorization: Bearer $(cat deploy.token)" -X POST http://127.0.0.1:7070/api/v1/jobs/renew/trigger`
+	textTokenRevoke = "End the rights of a token, at once and for good"
 
 	textOnce     = "Guard one line of a crontab: key, log, lease, retries and dead letter, without a server"
 	textOnceLong = `Runs the command under the key of its window, unless that key is done already or under way. Without a file the

@@ -16,7 +16,7 @@ import (
 // row names what shows it.
 var (
 	promises = numbers("R", span{1, 6}, span{9, 15}, span{17, 24}, span{28, 28}, span{39, 39}, span{50, 50}, span{53, 53})
-	cases    = numbers("H", span{1, 31}, span{33, 36}, span{39, 42}, span{45, 46}, span{48, 54}, span{62, 62})
+	cases    = numbers("H", span{1, 31}, span{33, 36}, span{39, 42}, span{45, 46}, span{48, 57}, span{62, 62}, span{64, 66})
 )
 
 type span struct{ first, last int }
