@@ -36,7 +36,9 @@ func newDemo(a *app) *cobra.Command {
 const (
 	demoJob      = "renew"
 	demoCustomer = "sub_01"
-	demoSettles  = 3 * time.Second
+	demoCalled   = "invoice" // the job by HTTP
+	demoClientOf = "firm_02" // whom it charges
+	demoSettles  = 2 * time.Second
 	demoPatience = 30 * time.Second // for one thing to happen
 	demoPause    = 2 * time.Second  // for reading
 )
@@ -48,11 +50,14 @@ func (a *app) demo(ctx context.Context, o demoFlags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.end(ctx)) }()
-	fmt.Fprintf(a.Stdout, "a shop with one renewal due each day, and a payment gateway that keeps its own book        (dir %s)\n", d.dir)
+	fmt.Fprintf(a.Stdout, "a shop with one charge due each day, and a payment gateway that keeps its own book        (dir %s)\n", d.dir)
 	if err := d.startGateway(ctx); err != nil {
 		return d.interrupted(ctx, err)
 	}
-	acts := []func(context.Context) error{d.three, d.killed, d.declined}
+	if err := d.openShop(ctx); err != nil {
+		return d.interrupted(ctx, err)
+	}
+	acts := []func(context.Context) error{d.three, d.killed, d.cutOff, d.declined}
 	if o.breakKey {
 		acts = []func(context.Context) error{d.withoutKeys}
 	}
@@ -93,6 +98,7 @@ type demo struct {
 
 	address string // of the gateway
 	gateway *child
+	shop    *demoShop
 	server  *child
 	ledger  *ledger // for looking; the acts are those of the command line
 }
@@ -111,7 +117,7 @@ func (a *app) newDemo(o demoFlags) (*demo, error) {
 	if err != nil {
 		return nil, err
 	}
-	for back := range 4 {
+	for back := range 5 {
 		d.days = append(d.days, d.began.In(loc).AddDate(0, 0, -back).Format(time.DateOnly))
 	}
 	if d.dir, err = os.MkdirTemp("", "daybook-demo-"); err != nil {
@@ -139,6 +145,15 @@ jobs:
     probe: [%[2]q, demo-charge, --gateway, %[3]q, --ask]
     settles: %[4]s
     retry: {backoff: [1s], jitter: 0%%}
+  invoice:
+    priority: P0
+    owner: you
+    window: day
+    effects: once
+    http: {url: %[5]q}
+    probe_url: %[6]q
+    settles: %[4]s
+    retry: {backoff: [1s, 1s], jitter: 0%%}
 `
 
 func (d *demo) config() string { return filepath.Join(d.dir, "daybook.yaml") }
@@ -148,7 +163,7 @@ func (d *demo) alerts() string { return filepath.Join(d.dir, "alerts.log") }
 // serve starts a process of the real thing and waits until it works.
 func (d *demo) serve(ctx context.Context) error {
 	if _, err := os.Stat(d.config()); err != nil {
-		text := fmt.Sprintf(demoFile, d.zone, d.program, d.address, demoSettles)
+		text := fmt.Sprintf(demoFile, d.zone, d.program, d.address, demoSettles, d.shop.url("/jobs/invoice"), d.shop.url("/jobs/invoice/probe"))
 		if err := os.WriteFile(d.config(), []byte(text), 0o600); err != nil {
 			return err
 		}
@@ -259,9 +274,52 @@ func (d *demo) answers(ctx context.Context, r *daybook.Run) (string, error) {
 	return fmt.Sprintf("%s (a no counts only %s after the end) → charged under %s", text, demoSettles, r.WireKey()), nil
 }
 
+// cutOff is the act of a gateway behind a proxy that gives up twice: nobody knows whether the money moved.
+func (d *demo) cutOff(ctx context.Context) error {
+	day := d.days[3]
+	d.title("%s  504, twice: a job by HTTP, and a proxy that gives up", day)
+	if err := d.fault(ctx, fmt.Sprintf(`{"fault":"timeout_before","customer":%q,"times":2}`, demoClientOf)); err != nil {
+		return err
+	}
+	if _, err := d.triggerJob(ctx, demoCalled, "", day); err != nil {
+		return err
+	}
+	r, err := d.endsOf(ctx, demoCalled, day, daybook.Done)
+	if err != nil {
+		return err
+	}
+	attempts, err := d.ledger.Control().Attempts(ctx, r.Key)
+	if err != nil {
+		return err
+	}
+	var told, said []string
+	for _, at := range attempts {
+		if at.Probe {
+			if word := string(at.Result); !isOneOf(said, word) { // each key that was used is asked for, until a no counts
+				said = append(said, word)
+			}
+			continue
+		}
+		if len(said) > 0 {
+			told, said = append(told, "probe: "+strings.Join(said, ", ")), nil
+		}
+		_, try, _ := strings.Cut(at.WireKey, "#")
+		if try != "" {
+			told = append(told, "#"+try)
+		}
+		if at.Result == daybook.ResultDone {
+			told = append(told, "charged")
+		} else {
+			told = append(told, at.Detail+", unknown")
+		}
+	}
+	d.line("%s", strings.Join(told, " → "))
+	return d.checkOf(demoClientOf, day)
+}
+
 // declined is the act of a card that is declined.
 func (d *demo) declined(ctx context.Context) error {
-	day := d.days[3]
+	day := d.days[4]
 	d.title("%s  A declined card", day)
 	if err := d.card(ctx, false); err != nil {
 		return err
@@ -335,15 +393,17 @@ func (d *demo) withoutKeys(ctx context.Context) error {
 	return nil
 }
 
-// check counts the charges of days from the gateway's book. Each is due once.
-func (d *demo) check(days ...string) error {
+// check counts the renewals of days from the gateway's book. Each is due once.
+func (d *demo) check(days ...string) error { return d.checkOf(demoCustomer, days...) }
+
+func (d *demo) checkOf(customer string, days ...string) error {
 	t, err := gateway.Count(d.book())
 	if err != nil {
 		return err
 	}
 	charged, twice := 0, 0
 	for _, day := range days {
-		n := t.ByDay[gateway.CustomerDay{Customer: demoCustomer, Day: day}]
+		n := t.ByDay[gateway.CustomerDay{Customer: customer, Day: day}]
 		charged += n
 		twice += max(n-1, 0)
 	}
@@ -364,7 +424,7 @@ func (d *demo) total(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	runs, err := d.ledger.Control().Find(ctx, demoJob+":", 100)
+	runs, err := d.ledger.Control().Find(ctx, "", 100)
 	if err != nil {
 		return err
 	}
@@ -421,7 +481,7 @@ func twice() func() (bool, error) {
 func (d *demo) end(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	err := d.server.stop(ctx)
-	err = errors.Join(err, d.gateway.stop(ctx))
+	err = errors.Join(err, d.gateway.stop(ctx), d.shop.close())
 	if d.ledger != nil {
 		err = errors.Join(err, d.ledger.Close())
 	}

@@ -152,7 +152,11 @@ func (d *demo) run(ctx context.Context, args ...string) int {
 
 // trigger asks for a day by the command line, as a user; empty is whoever plays.
 func (d *demo) trigger(ctx context.Context, user, day string) (string, error) {
-	return d.answer(ctx, user, "job", "trigger", demoJob, "--window", day, "--json")
+	return d.triggerJob(ctx, demoJob, user, day)
+}
+
+func (d *demo) triggerJob(ctx context.Context, job, user, day string) (string, error) {
+	return d.answer(ctx, user, "job", "trigger", job, "--window", day, "--json")
 }
 
 // answer returns what became of a trigger.
@@ -182,9 +186,13 @@ func (d *demo) until(ctx context.Context, what string, holds func() (bool, error
 	return err
 }
 
-// ends waits until the run of a day is in a state.
-func (d *demo) ends(ctx context.Context, day string, want daybook.State) (r *daybook.Run, err error) {
-	key := daybook.KeyParts{Job: demoJob, Window: day}.Key()
+// ends waits until the renewal of a day is in a state.
+func (d *demo) ends(ctx context.Context, day string, want daybook.State) (*daybook.Run, error) {
+	return d.endsOf(ctx, demoJob, day, want)
+}
+
+func (d *demo) endsOf(ctx context.Context, job, day string, want daybook.State) (r *daybook.Run, err error) {
+	key := daybook.KeyParts{Job: job, Window: day}.Key()
 	err = d.until(ctx, string(key)+" is "+string(want), func() (bool, error) {
 		r, err = d.ledger.Control().Run(ctx, key)
 		return err == nil && r.State == want, err
