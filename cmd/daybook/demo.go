@@ -441,12 +441,12 @@ func (d *demo) total(ctx context.Context) error {
 	look := "daybook key show renew:" + d.days[2] + " -c " + d.config()
 	switch {
 	case wait:
-		fmt.Fprintf(d.Stdout, "Look: daybook status -c %s\n      %s\nYours: daybook init        Stop: Ctrl-C (deletes the directory; --keep keeps it)\n", d.config(), look)
+		fmt.Fprintf(d.Stdout, "Look: daybook status -c %s\n      %s\nYours: daybook init --from-crontab        Stop: Ctrl-C (deletes the directory; --keep keeps it)\n", d.config(), look)
 		<-ctx.Done()
 	case d.o.keep:
-		fmt.Fprintf(d.Stdout, "Look: %s\nYours: daybook init        Gateway's book: %s\n", look, d.book())
+		fmt.Fprintf(d.Stdout, "Look: %s\nYours: daybook init --from-crontab        Gateway's book: %s\n", look, d.book())
 	default:
-		fmt.Fprintf(d.Stdout, "Look: daybook demo --keep        Yours: daybook init        Without keys: daybook demo --break-key\n")
+		fmt.Fprintf(d.Stdout, "Look: daybook demo --keep        Yours: daybook init --from-crontab        Without keys: daybook demo --break-key\n")
 	}
 	return nil
 }
