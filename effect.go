@@ -55,7 +55,30 @@ type EffectOf[T any] struct {
 // Between attempts of one run effects keep their names and their order.
 func Effect[T any](ctx context.Context, r *Run, name string, e EffectOf[T]) (T, error) {
 	ask := StepAsk{Step: name, Says: StepPolicy{Asks: e.Probe != nil, Undoes: e.Undo != nil, Remembers: e.Remembers, Settles: e.Settles}}
+	if b, ok := r.book.(*undoBook); ok {
+		return undoEffect(ctx, b, ask, e)
+	}
 	return step(ctx, r, ask, e.Do, e.Probe)
+}
+
+// undoEffect comes to an effect while one is taken back: this one, or another.
+func undoEffect[T any](ctx context.Context, b *undoBook, ask StepAsk, e EffectOf[T]) (T, error) {
+	a, _ := b.Come(ctx, ask)
+	if a.Do != StepSkip {
+		return *new(T), a.Err
+	}
+	v, err := resultOf[T](a.Record)
+	if err != nil {
+		return v, err
+	}
+	var how func(context.Context, string) error
+	if e.Undo != nil {
+		how = func(ctx context.Context, undoKey string) error { return e.Undo(ctx, undoKey, v) }
+	}
+	if b.undo(ctx, ask.Step, how) {
+		return v, errUndone
+	}
+	return v, nil
 }
 
 // Step does a named part of the work that touches nothing outside, or does no harm when it is repeated. Once it is done, its

@@ -22,8 +22,10 @@ type Work string
 // Kinds of work.
 const (
 	Timed Work = "timed" // a window missed (the default)
-	Event Work = "event" // a message lost or out of order
-	Long  Work = "long"  // being done twice
+	// Undoing is the work of an undo. No job asks for it.
+	Undoing Work = "undo"
+	Event   Work = "event" // a message lost or out of order
+	Long    Work = "long"  // being done twice
 )
 
 // Effects says whether a lost attempt may be tried again.

@@ -26,6 +26,7 @@ type KeyParts struct {
 	Window  string // the label, without ~n
 	N       int    // 1 unless the key ends its window with ~n
 	Subject string // encoded; empty for a run without subject
+	Undo    bool   // the key of an undo
 }
 
 // Key joins the parts. It does not check them; ParseKey does.
@@ -43,6 +44,9 @@ func (p KeyParts) Key() Key {
 		b.WriteByte('/')
 		b.WriteString(p.Subject)
 	}
+	if p.Undo {
+		b.WriteString(undoMark)
+	}
 	return Key(b.String())
 }
 
@@ -50,6 +54,7 @@ func (p KeyParts) Key() Key {
 // window of the job is the calendar's to say. Errors have CodeInvalid.
 func ParseKey(s string) (KeyParts, error) {
 	var p KeyParts
+	s, undo := strings.CutSuffix(s, undoMark)
 	if len(s) > MaxKeyBytes {
 		return p, Invalid("key of %d bytes: at most %d are allowed", len(s), MaxKeyBytes)
 	}
@@ -62,7 +67,7 @@ func ParseKey(s string) (KeyParts, error) {
 	}
 	window, subject, hasSubject := strings.Cut(rest, "/")
 	label, n, hasN := strings.Cut(window, "~")
-	p = KeyParts{Job: job, Window: label, N: 1, Subject: subject}
+	p = KeyParts{Job: job, Window: label, N: 1, Subject: subject, Undo: undo}
 	if hasN {
 		v, err := strconv.Atoi(n)
 		if err != nil || v < 2 || strconv.Itoa(v) != n {
@@ -97,8 +102,12 @@ func (k Key) Job() string {
 }
 
 // WireKey returns what the far side gets as idempotency key for the named effect of k: key#step, or the key itself for
-// StepRun. From generation 2 on, after a definite no, it is key#step@n (key#run@n). Generations count from 1.
+// StepRun. From generation 2 on, after a definite no, it is key#step@n (key#run@n). Generations count from 1. An undo has
+// key#step~undo, and key#step~undo@n.
 func (k Key) WireKey(step string, generation int) string {
+	if k.IsUndo() {
+		k, step = k.Base(), step+undoMark
+	}
 	switch {
 	case generation <= 1 && step == StepRun:
 		return string(k)

@@ -55,7 +55,8 @@ const (
 	ReasonDismissed       Reason = "dismissed"
 	ReasonCompensated     Reason = "compensated"
 	ReasonUndone          Reason = "undone"
-	ReasonAgain           Reason = "again" // a further attempt of a done run
+	ReasonUndoing         Reason = "undoing" // what it did is being taken back, by the run of its undo key
+	ReasonAgain           Reason = "again"   // a further attempt of a done run
 	ReasonReopened        Reason = "reopened"
 	ReasonRunSkipped      Reason = "run skipped"
 )

@@ -157,7 +157,7 @@ func (p Policy) ofStep(e *StepRecord) Policy {
 // A new effect is refused while an effect of an earlier attempt, done or open, was not come to in this one: then the work
 // was changed between its attempts, perhaps only by another name, and the same thing may be about to happen again.
 func (r *Run) ComeTo(ask StepAsk, p Policy, now time.Time) StepAnswer {
-	if err := CheckStep(ask.Step); err != nil {
+	if err := CheckStep(ask.Step); err != nil && !r.Key.IsUndo() { // the undo of a whole attempt has its name
 		return stop(nil, Permanent(err))
 	}
 	if !r.Steps {

@@ -23,7 +23,9 @@ const (
 	OnReopen     Move = "reopen"
 	OnAgain      Move = "again"
 	OnRunSkipped Move = "run skipped"
-	OnCover      Move = "cover" // another run takes it in before its start
+	OnCover      Move = "cover"  // another run takes it in before its start
+	OnUndo       Move = "undo"   // a person lets what it did be taken back; nothing of it runs again
+	OnUndone     Move = "undone" // that is over
 )
 
 // Arrow is one allowed move.
@@ -76,6 +78,10 @@ var Arrows = []Arrow{
 	{Done, OnAgain, Scheduled},
 	{Skipped, OnRunSkipped, Scheduled},
 	{Scheduled, OnCover, Coalesced},
+	{Done, OnUndo, Done},
+	{Dead, OnUndo, Dead},
+	{Done, OnUndone, Done},
+	{Dead, OnUndone, Dead}, // the letter is closed: compensated
 }
 
 // Transition is a decided move of one run with every row that changes with it. The store applies it in one transaction,
@@ -110,6 +116,7 @@ type Transition struct {
 
 	Data   json.RawMessage  // the result, when To is done
 	Counts map[string]int64 // likewise
+	Seals  bool             // whoever decided from the run as it stood before is refused: Marks rise
 	Keep   bool             // To is done and keeps the result it had: a further attempt failed
 
 	Attempt  *Attempt      // the row of the attempt that ended, or its late report
@@ -119,6 +126,8 @@ type Transition struct {
 	Close    *Letter       // how the open letter is closed; a late report that closes none is stale when one is open
 	Alerts   []*Alert
 	Activity *Activity
+	Make     *Run        // a run that is made with the move
+	Then     *Transition // a move of another run that is made with this one, or the whole of it is not made
 }
 
 // Activity is one act of a person or of Daybook on a person's behalf. It is append-only.
@@ -325,7 +334,7 @@ func (e *StepRecord) renew(to EffectState, by string) {
 // the caller has compared fence and claim. A report that settles nothing is false: it is kept as evidence only.
 func (r *Run) Late(o Outcome, p Policy, now time.Time) (Transition, bool) {
 	open := r.Letter != nil && r.Letter.State == LetterOpen
-	if r.State != Retryable && (r.State != Dead || !open) || len(r.OpenSteps()) > 0 { // the end of an attempt settles no step
+	if r.State != Retryable && (r.State != Dead || !open || r.Reason == ReasonUndoing) || len(r.OpenSteps()) > 0 { // the end of an attempt settles no step
 		return Transition{}, false
 	}
 	t := r.move(OnLateReport, now)
@@ -410,7 +419,10 @@ func (r *Run) Replay(who, note string, now time.Time) (Transition, error) {
 	if r.State == Dead && r.Letter != nil && r.Letter.State == LetterOpen && r.Letter.Kind == LetterUnknown {
 		return Transition{}, Conflict("whether %s happened is unknown: settle that first", r.Key)
 	}
-	if r.State != Dead || r.Letter == nil || r.Letter.State != LetterOpen || r.Letter.Kind != LetterFailed {
+	if r.Reason == ReasonUndoing {
+		return Transition{}, r.beingUndone()
+	}
+	if r.State != Dead || r.Letter == nil || r.Letter.State != LetterOpen || r.Letter.Kind != LetterFailed && r.Letter.Kind != LetterUndo {
 		return Transition{}, Conflict("%s has no open letter that could be replayed", r.Key)
 	}
 	t := r.move(OnReplay, now)
@@ -437,6 +449,8 @@ func (r *Run) Dismiss(who, note string, now time.Time) (Transition, error) {
 	switch {
 	case r.State != Dead || r.Letter == nil || r.Letter.State != LetterOpen:
 		return Transition{}, Conflict("%s has no open letter", r.Key)
+	case r.Reason == ReasonUndoing:
+		return Transition{}, r.beingUndone()
 	case r.Letter.Kind == LetterUnknown:
 		return Transition{}, Conflict("%s cannot be dismissed: whether it happened is unknown", r.Key).
 			WithHint("daybook run resolve %s --step %s --as done|not-done|ask --reason …", r.Key, StepRun)
@@ -454,6 +468,8 @@ func (r *Run) Cancel(who, note string, now time.Time) (Transition, error) {
 	switch {
 	case r.State != Scheduled && r.State != Retryable:
 		return Transition{}, Conflict("%s is %s: only a run that waits can be cancelled", r.Key, r.State)
+	case r.Key.IsUndo():
+		return Transition{}, Conflict("%s is an undo: once begun, only that goes on", r.Key)
 	case r.unsettled() || r.Effect != nil && r.Effect.Open:
 		return Transition{}, Conflict("%s cannot be cancelled: whether it happened is unknown, and being settled", r.Key).
 			WithHint("daybook run show %s tells when it is asked for next", r.Key)
@@ -594,6 +610,9 @@ func (r *Run) repeatOrPerson(t Transition, p Policy, o Outcome, now time.Time) T
 func (r *Run) dead(t Transition, kind LetterKind, lastError string, now time.Time) Transition {
 	if lastError == "" {
 		lastError = "it failed and did not say why"
+	}
+	if kind == LetterFailed && r.Work == Undoing {
+		kind = LetterUndo
 	}
 	if e := t.Effect; e == nil && r.unsettled() || e != nil && e.State == EffectUnknown || len(r.OpenSteps()) > 0 {
 		kind = LetterUnknown

@@ -135,7 +135,7 @@ func (r *Run) settled(t Transition, by, note, no string, p Policy, now time.Time
 func (r *Run) LateStep(step string, o Outcome, p Policy, now time.Time) (Transition, bool) {
 	open := r.Letter != nil && r.Letter.State == LetterOpen
 	e := r.StepRecord(step)
-	if r.State != Retryable && (r.State != Dead || !open) || e == nil || e.Plain || e.Fence != r.Fence || e.State == EffectDone {
+	if r.State != Retryable && (r.State != Dead || !open || r.Reason == ReasonUndoing) || e == nil || e.Plain || e.Fence != r.Fence || e.State == EffectDone {
 		return Transition{}, false
 	}
 	if e.State != EffectUnknown && o.Result != ResultDone {

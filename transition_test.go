@@ -718,7 +718,7 @@ func moveFaults(r *Run, m Transition) (faults []string) {
 	if m.To.Live() && m.Due.IsZero() {
 		bad("live and never due")
 	}
-	if l := m.Letter; (m.To == Dead && m.On != OnDismiss) != (l != nil) {
+	if l := m.Letter; (m.To == Dead && m.On != OnDismiss && m.On != OnUndo && m.On != OnUndone) != (l != nil) {
 		bad("a letter is opened when a run dies, and then only: %+v", l)
 	} else if l != nil {
 		kind := AlertDeadLetter
@@ -845,6 +845,17 @@ func TestArrows(t *testing.T) {
 	take(again, again.FurtherAttempt(noon))
 	skipped := runFrom(t, "skipped repeatable")
 	take(skipped, skipped.RunSkipped(noon))
+	for _, words := range []string{"done begun", "dead begun L:failed"} {
+		r := runFrom(t, words)
+		r.Effect.State = EffectDone
+		m, err := r.Undo("ops", "", noon)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		take(r, m)
+		take(r, r.Undone("ops", noon))
+	}
 	two := runFrom(t, "dead repeatable L:unknown")
 	two.Steps = true
 	for i, name := range stepNames {

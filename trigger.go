@@ -96,6 +96,7 @@ type Standing struct {
 	State        State
 	Effects      Effects
 	Undone       bool
+	Undoing      bool       // what it did is being taken back
 	LetterKind   LetterKind // of the newest letter; empty: none
 	LetterState  LetterState
 	OtherPayload bool // the caller gave a payload, and it is not the one the run was made with
@@ -162,6 +163,7 @@ const (
 	BecauseUnknown         = "unknown"
 	BecauseDismissed       = "dismissed"
 	BecauseFinal           = "final"
+	BecauseUndoing         = "undoing"
 	BecauseSkipped         = "skipped"
 	BecauseRunSkipped      = "run skipped"
 	BecauseCovered         = "covered"
@@ -214,6 +216,9 @@ func decide(a Ask, s Standing) Reply {
 	}
 	if s.OtherPayload && !byClock && !replay { // those bring none
 		return Reply{Refused, ActNone, ExitRefused, 422, BecausePayload}
+	}
+	if s.Undoing && !byClock && (s.State == Done || s.State == Dead) {
+		return refused(BecauseUndoing)
 	}
 	switch s.State {
 	case Scheduled:

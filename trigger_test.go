@@ -149,7 +149,7 @@ func replyText(r Reply, row bool) string {
 
 // becauses are all reasons that an answer may give.
 var becauses = []string{BecauseNew, BecauseNoKey, BecauseNotOpen, BecausePaused, BecauseScheduled, BecauseRunning, BecauseRetryable, BecauseDone,
-	BecauseAgain, BecauseOnce, BecauseLetter, BecauseUnknown, BecauseDismissed, BecauseFinal, BecauseSkipped, BecauseRunSkipped, BecauseCovered,
+	BecauseAgain, BecauseOnce, BecauseLetter, BecauseUnknown, BecauseDismissed, BecauseFinal, BecauseUndoing, BecauseSkipped, BecauseRunSkipped, BecauseCovered,
 	BecauseCancelled, BecausePayload, BecauseReplayed, BecauseNothingToReplay, string(ReasonFrozen), string(ReasonClock)}
 
 // Every door, state, letter and wish together: what holds for all of them.
@@ -166,7 +166,7 @@ func TestEveryCombinationHasAnAnswer(t *testing.T) {
 						s := Standing{Exists: state != "", State: state, LetterKind: kind, LetterState: letter, Effects: Repeatable,
 							OtherPayload: flag(3), NotOpen: flag(4), Paused: flag(5), EventJob: flag(6)}
 						if flag(7) {
-							s.Effects, s.Held, s.Undone = Once, ReasonFrozen, flag(5)
+							s.Effects, s.Held, s.Undone, s.Undoing = Once, ReasonFrozen, flag(5), flag(6)
 						}
 						r := Decide(a, s)
 						if fault := replyFault(a, s, r); fault != "" {

@@ -118,12 +118,38 @@ func (c *Control) place(t *target, parts daybook.KeyParts) {
 // Errors: CodeInvalid, no reason or no key; CodeNotFound, no such key; CodeConflict, there is no open letter (another may
 // have closed it: the message says who), or whether it happened is unknown and must be resolved first.
 func (c *Control) Dismiss(ctx context.Context, p Person, key daybook.Key, note string) (Acted, error) {
+	var base *daybook.Run
+	if key.IsUndo() {
+		var err error
+		if base, err = c.runOf(ctx, key.Base()); err != nil {
+			return Acted{}, err
+		}
+	}
 	return c.act(ctx, p, key, "dismiss", note, true, func(r *daybook.Run, who, note string, now time.Time) (daybook.Transition, error) {
 		if l := r.Letter; r.State == daybook.Dead && l != nil && l.State != daybook.LetterOpen {
 			return daybook.Transition{}, letterClosed(r)
 		}
-		return r.Dismiss(who, note, now)
+		t, err := r.Dismiss(who, note, now)
+		if err == nil && base != nil { // taken back by hand, as the reason says
+			then := base.Undone(who, now)
+			t.Then = &then
+		}
+		return t, err
 	})
+}
+
+// Undo takes back what a run did, once and for good: nothing of it runs again from then on. A run of the key's own undo key
+// does it, and Acted.Run is that one. A reason is required.
+//
+// Errors: CodeInvalid, no reason or no key; CodeNotFound; CodeConflict, there is nothing to undo, it is being undone or was, or
+// whether an effect happened is unknown and must be settled first.
+func (c *Control) Undo(ctx context.Context, p Person, key daybook.Key, note string) (Acted, error) {
+	a, err := c.act(ctx, p, key, "undo", note, true, (*daybook.Run).Undo)
+	if err != nil {
+		return a, err
+	}
+	a.Run, err = c.s.Run(ctx, key.Undo())
+	return a, err
 }
 
 // Resolve says what happened to an effect whose outcome is unknown: done, not-done, or ask, which asks the probe again.

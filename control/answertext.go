@@ -147,6 +147,8 @@ func (a Answer) Do() daybook.Text {
 		return command("daybook job resume %s", a.Key.Job())
 	case daybook.BecauseOnce, daybook.BecauseFinal:
 		return daybook.Say("daybook job trigger %s --window %s~N --reason …, with the next free number, if a further effect is wanted", a.Key.Job(), a.Window.Label)
+	case daybook.BecauseUndoing:
+		return command("daybook run show %s", key.Undo())
 	case daybook.BecauseLetter:
 		return command("daybook dead replay %s", key)
 	case daybook.BecauseUnknown:
@@ -240,6 +242,8 @@ func (a Answer) sentence() daybook.Text {
 		return a.dead()
 	case daybook.BecauseDismissed, daybook.BecauseFinal:
 		return a.closed()
+	case daybook.BecauseUndoing:
+		return daybook.Say("is being undone: only that goes on. Nothing was started.")
 	case daybook.BecauseSkipped:
 		if a.Outcome == daybook.Refused {
 			return daybook.Say("was skipped%s: nothing ran. It runs only if you say so.", a.skipReason())

@@ -97,6 +97,14 @@ func TestTableOfTriggersAndStates(t *testing.T) {
 			other: otherPayload, replay: refused(daybook.BecauseFinal),
 		},
 		{
+			name: "being undone", job: "renew", make: func(b *bench, k daybook.Key) {
+				b.dead(k)
+				b.sql(fmt.Sprintf("UPDATE daybook_runs SET reason = 'undoing' WHERE key = '%s'", k))
+			},
+			manual: refused(daybook.BecauseUndoing), again: refused(daybook.BecauseUndoing), skip: refused(daybook.BecauseUndoing),
+			other: otherPayload, replay: refused(daybook.BecauseUndoing),
+		},
+		{
 			name: "dead, failed", job: "renew", make: (*bench).dead,
 			manual: refused(daybook.BecauseLetter), again: refused(daybook.BecauseLetter), skip: refused(daybook.BecauseLetter),
 			other: otherPayload, replay: started(daybook.BecauseReplayed),

@@ -389,7 +389,7 @@ func (c *Control) standing(ctx context.Context, t target) (*daybook.Run, daybook
 }
 
 func standingOf(r *daybook.Run, hash string) daybook.Standing {
-	s := daybook.Standing{Exists: true, State: r.State, Effects: r.Effects, Undone: r.Reason == daybook.ReasonUndone,
+	s := daybook.Standing{Exists: true, State: r.State, Effects: r.Effects, Undone: r.Reason == daybook.ReasonUndone, Undoing: r.Reason == daybook.ReasonUndoing,
 		OtherPayload: hash != "" && hash != r.PayloadHash}
 	if r.Letter != nil {
 		s.LetterKind, s.LetterState = r.Letter.Kind, r.Letter.State

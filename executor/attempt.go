@@ -53,7 +53,7 @@ func (x *Executor) attempt(ctx context.Context, f *flight) {
 	if x.o.Home == daybook.HomeOnce {
 		f.command = work.Job.Command.String() // no definition tells it: the crontab line does
 	}
-	out := x.do(ctx, work, o)
+	out := x.work(ctx, f, work, o)
 	x.readSteps(ctx, f)
 	x.end(f, work.Job.Policy(), out)
 }
@@ -63,6 +63,14 @@ func (x *Executor) snapshot(f *flight) daybook.Run {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return *f.run
+}
+
+// work does what a claimed run is for: its work, or the undo of what another did.
+func (x *Executor) work(ctx context.Context, f *flight, work Work, o daybook.Order) daybook.Outcome {
+	if f.run.Key.IsUndo() {
+		return x.undo(ctx, f, work, o)
+	}
+	return x.do(ctx, work, o)
 }
 
 // do calls the runner. Its panic proves nothing about the effect.
@@ -151,6 +159,7 @@ func (x *Executor) end(f *flight, p daybook.Policy, o daybook.Outcome) {
 		if t.Attempt != nil {
 			t.Attempt.Command = f.command
 		}
+		f.endUndo(&t)
 		return t
 	})
 }

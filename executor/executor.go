@@ -78,10 +78,11 @@ type flight struct {
 	decide   func(r *daybook.Run, now time.Time) daybook.Transition // nil: nothing is to be written
 	next     daybook.Transition
 	question bool
-	command  string   // as started, where it is to be told
-	secrets  []string // masked in everything that is kept of it
-	adopted  string   // the directory of a survivor
-	ending   bool     // the survivor was asked to end
+	command  string       // as started, where it is to be told
+	secrets  []string     // masked in everything that is kept of it
+	base     *daybook.Run // of an undo: what it takes back
+	adopted  string       // the directory of a survivor
+	ending   bool         // the survivor was asked to end
 }
 
 // New returns an executor that has claimed nothing yet.

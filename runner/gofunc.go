@@ -64,6 +64,24 @@ func (g *GoFunc) Run(ctx context.Context, o daybook.Order) daybook.Outcome {
 	return out
 }
 
+// CanUndo reports whether the function brings an undo for an effect.
+func (g *GoFunc) CanUndo(_ daybook.Order, e *daybook.StepRecord) bool { return e.Says.Undoes }
+
+// Undo calls the function once more, so that it takes back one of its done effects.
+func (g *GoFunc) Undo(ctx context.Context, o daybook.Order, e *daybook.StepRecord) daybook.Outcome {
+	ends := make(chan daybook.Outcome, 1)
+	_, err := guard(ctx, g.grace(), func() error {
+		ends <- daybook.UndoBy(ctx, o.Run, e, o.WireKey, g.Do)
+		return nil
+	})
+	if err != nil {
+		return outcomeOfFunc(err)
+	}
+	out := <-ends
+	out.Error = daybook.Clip(SafeText([]byte(out.Error)), daybook.MaxErrorBytes)
+	return out
+}
+
 // Probe calls the probe function. A panic, an error and an answer that is none of the three are cannot tell.
 func (g *GoFunc) Probe(ctx context.Context, o daybook.Order, wireKey string) daybook.Finding {
 	found := daybook.Finding{Answer: daybook.CannotTell, WireKey: wireKey}

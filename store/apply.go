@@ -11,8 +11,9 @@ import (
 	"github.com/daybook-run/daybook"
 )
 
-// errLetter says that a letter stands otherwise than a transition believed. The whole transaction is taken back.
-var errLetter = errors.New("the letter was closed or opened by another")
+// errLetter says that a letter, or another run, stands otherwise than a transition believed. The whole transaction is taken
+// back.
+var errLetter = errors.New("a letter, or another run, stands otherwise")
 
 // Apply implements daybook.Mover. All transitions share one transaction; only when one of them meets a letter that
 // another changed, each gets its own.
@@ -104,7 +105,7 @@ func (t *tx) liveToLive(ctx context.Context, ts []daybook.Transition, moved map[
 			seen, began := seenByRescue(&m)
 			rows = append(rows, []any{string(m.Key), string(m.From), m.Fence, m.Claim, m.Asking, seen, began, string(m.To), string(m.Reason), us(m.Due),
 				int64(m.Failures), int64(m.Losses), bit(m.Again), bit(m.On == daybook.OnHandBack), clean(m.Error, daybook.MaxErrorBytes), m.CancelledBy,
-				m.Marks, bit(len(m.Steps) > 0)})
+				m.Marks, raises(&m)})
 		}
 	}
 	return t.bulk(ctx, moveLive, rows, func(rows *sql.Rows) error {
@@ -188,7 +189,7 @@ func restRow(m *daybook.Transition, fence int64, claim, node string, attempts in
 	}
 	counts, err := countsJSON(m.Counts)
 	return []any{string(m.Key), string(m.To), string(m.Reason), fence, claim, node, attempts, int64(m.Failures), int64(m.Losses),
-		us(m.Began), us(m.At), lastError, cleanJSON(m.Data), digest(m.Data), counts, bit(m.Keep), m.Marks + bit(len(m.Steps) > 0)}, err
+		us(m.Began), us(m.At), lastError, cleanJSON(m.Data), digest(m.Data), counts, bit(m.Keep), m.Marks + raises(m)}, err
 }
 
 func digest(data json.RawMessage) string {
@@ -232,14 +233,14 @@ func (t *tx) restTo(ctx context.Context, ts []daybook.Transition, moved map[dayb
 				continue
 			}
 			if _, err := t.exec(ctx, enterLive, string(m.Key), string(m.To), string(m.Reason), us(m.Due),
-				int64(m.Failures), int64(m.Losses), bit(m.Again), bit(len(m.Steps) > 0)); err != nil {
+				int64(m.Failures), int64(m.Losses), bit(m.Again), raises(&m)); err != nil {
 				return err
 			}
 			moved[m.Key] = true
 			continue
 		}
 		n, err := t.exec(ctx, moveRest, append(compare, string(m.To), string(m.Reason), int64(m.Failures), int64(m.Losses), clean(m.Error, daybook.MaxErrorBytes),
-			bit(len(m.Steps) > 0))...)
+			raises(&m))...)
 		if err != nil {
 			return err
 		}
@@ -259,6 +260,9 @@ func (t *tx) restTo(ctx context.Context, ts []daybook.Transition, moved map[dayb
 	}
 	return nil
 }
+
+// raises is by how much the marks of a run rise with a move.
+func raises(m *daybook.Transition) int64 { return bit(len(m.Steps) > 0 || m.Seals) }
 
 // consequences writes every row that changes with the runs that moved.
 func (t *tx) consequences(ctx context.Context, ts []daybook.Transition) error {
@@ -292,8 +296,29 @@ func (t *tx) consequences(ctx context.Context, ts []daybook.Transition) error {
 		if err := t.insertActivity(ctx, m.Activity); err != nil {
 			return err
 		}
+		if err := t.others(ctx, m); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// others makes the run, and the move of another run, that come with a move.
+func (t *tx) others(ctx context.Context, m *daybook.Transition) error {
+	if m.Make != nil {
+		if fresh, err := t.insertRuns(ctx, []*daybook.Run{m.Make}); err != nil || !fresh[m.Make.Key] {
+			return errors.Join(err, errLetter)
+		}
+	}
+	if m.Then == nil {
+		return nil
+	}
+	then := make([]daybook.Applied, 1)
+	err := t.applyRound(ctx, []daybook.Transition{*m.Then}, then)
+	if err == nil && then[0].Stale {
+		return errLetter
+	}
+	return err
 }
 
 // Evidence may be there before the attempt's own row: it is filled in, and never changed again.

@@ -302,7 +302,7 @@ func (t *tx) existing(ctx context.Context, keys []string, found func(daybook.Key
 			if err := rows.Scan(&k, &s.State, &reason, &s.Effects, &s.LetterKind, &s.LetterState); err != nil {
 				return err
 			}
-			s.Undone = reason == daybook.ReasonUndone
+			s.Undone, s.Undoing = reason == daybook.ReasonUndone, reason == daybook.ReasonUndoing
 			found(k, s)
 			return nil
 		}, list); err != nil {

@@ -173,7 +173,7 @@ func scanSpan(rows *sql.Rows) (daybook.Span, error) {
 }
 
 func standingOf(r *daybook.Run, hash string) daybook.Standing {
-	s := daybook.Standing{Exists: true, State: r.State, Effects: r.Effects, Undone: r.Reason == daybook.ReasonUndone,
+	s := daybook.Standing{Exists: true, State: r.State, Effects: r.Effects, Undone: r.Reason == daybook.ReasonUndone, Undoing: r.Reason == daybook.ReasonUndoing,
 		OtherPayload: hash != "" && hash != r.PayloadHash}
 	if r.Letter != nil {
 		s.LetterKind, s.LetterState = r.Letter.Kind, r.Letter.State

@@ -27,6 +27,7 @@ var en = map[string]string{
 	"reason.late":                        "late",
 	"reason.settling":                    "settling",
 	"reason.unsettled":                   "unsettled",
+	"reason.undoing":                     "being undone",
 	"reason.breaker":                     "breaker",
 	"reason.retry":                       "retry",
 	"reason.lost":                        "lost",

@@ -27,6 +27,7 @@ var zh = map[string]string{
 	"reason.late":                        "迟到",
 	"reason.settling":                    "待核实",
 	"reason.unsettled":                   "待核定",
+	"reason.undoing":                     "撤销中",
 	"reason.breaker":                     "熔断",
 	"reason.retry":                       "重试",
 	"reason.lost":                        "失联",

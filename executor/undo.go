@@ -1,0 +1,60 @@
+package executor
+
+import (
+	"context"
+
+	"github.com/daybook-run/daybook"
+)
+
+// undo takes back what the base of an undo did: effect after effect, the newest first, each marked as an effect of its own.
+func (x *Executor) undo(ctx context.Context, f *flight, work Work, o daybook.Order) daybook.Outcome {
+	base, err := x.store.Run(ctx, f.run.Key.Base())
+	if err != nil {
+		return daybook.Outcome{Result: daybook.ResultNotDone, Error: err.Error()}
+	}
+	f.base = base
+	undoer, ok := work.Runner.(daybook.Undoer)
+	if !ok {
+		return daybook.Outcome{Result: daybook.ResultPermanent, Error: "this process does not know how to undo job " + f.run.Job}
+	}
+	o.Run = base
+	undone := 0
+	for _, e := range base.Undoable() {
+		if !undoer.CanUndo(o, e) {
+			continue
+		}
+		if out := x.undoEffect(ctx, undoer, o, e); out.Result != daybook.ResultDone {
+			return out
+		}
+		undone++
+	}
+	if undone == 0 {
+		return daybook.Outcome{Result: daybook.ResultPermanent, Error: "nothing says how to undo what " + string(base.Key) + " did"}
+	}
+	return daybook.Outcome{Result: daybook.ResultDone, Counts: map[string]int64{"undone": int64(undone)}}
+}
+
+// undoEffect takes one effect back, unless that is done already.
+func (x *Executor) undoEffect(ctx context.Context, undoer daybook.Undoer, o daybook.Order, e *daybook.StepRecord) daybook.Outcome {
+	a, err := o.Book.Come(ctx, daybook.StepAsk{Step: e.Step, Says: daybook.StepPolicy{Remembers: e.Says.Remembers, Settles: e.Says.Settles}})
+	if err == nil && a.Do == daybook.StepBegin {
+		o.Step, o.WireKey = e.Step, a.Record.WireKey()
+		a, err = o.Book.End(ctx, a.Record, undoer.Undo(ctx, o, e))
+	}
+	switch {
+	case err != nil:
+		return daybook.OutcomeOf(err)
+	case a.Do == daybook.StepSkip:
+		return daybook.Outcome{Result: daybook.ResultDone}
+	}
+	return daybook.OutcomeOf(a.Err)
+}
+
+// endUndo lets the end of an undo end what was undone with it.
+func (f *flight) endUndo(t *daybook.Transition) {
+	if f.base == nil || t.To != daybook.Done {
+		return
+	}
+	then := f.base.Undone(f.run.FirstActor, t.At)
+	t.Then = &then
+}
