@@ -278,6 +278,13 @@ func (j *Job) Check() []Fault {
 	if j.Timezone == "" && j.Schedule != "" {
 		bad("timezone", Invalid("job %s has no time zone", j.Name).WithHint("set timezone, in the job or at the top: nothing falls back to the server's zone"))
 	}
+	if j.Formerly != "" {
+		if err := CheckName(j.Formerly); err != nil {
+			bad("formerly", Invalid("job %s: formerly", j.Name).Because(err))
+		} else if j.Formerly == j.Name {
+			bad("formerly", Invalid("job %s: formerly is its own name", j.Name).WithHint("write the name that it had before, or leave it out"))
+		}
+	}
 	oneOf(bad, "priority", j.Priority, P0, P1)
 	oneOf(bad, "work", j.Work, Timed, Event, Long)
 	oneOf(bad, "effects", j.Effects, Once, Repeatable)

@@ -24,7 +24,12 @@ type JobState struct {
 	Fault      string // why its schedule cannot be worked out; empty: it can
 	FaultAt    time.Time
 	RetiredAt  time.Time // no definition names it any more
+	Formerly   []string  // names under which it stood before, newest first: their rows are its own
+	RenamedTo  string    // the job that carries on what stands under this name; empty: none does
 }
+
+// Names returns the name of the job and those under which its rows may stand as well.
+func (s JobState) Names() []string { return append([]string{s.Name}, s.Formerly...) }
 
 // PlannedWindow is a window with at least one fire in the span of a plan.
 type PlannedWindow struct {
@@ -55,6 +60,7 @@ type Plan struct {
 // Facts is what the ledger knows that matters to a plan, read in the transaction that writes it.
 type Facts struct {
 	Paused   bool
+	Formerly []string         // earlier names of the job, newest first
 	Existing map[Key]Standing // of the plan's keys; spans of skipped windows count as existing
 	LiveRun  bool             // a run of the job, not among the plan's, is live
 	Waiting  Key              // a run of the job that is scheduled and was never begun; empty: none
@@ -95,6 +101,14 @@ func NewRun(j *Job, revision int64, w Window, n int, subject string, now time.Ti
 	return r
 }
 
+// LineUp puts a run that waits for the others of its job into one line with those that stand under earlier names, newest
+// first.
+func (r *Run) LineUp(formerly []string) {
+	if r.Line != "" && len(formerly) > 0 {
+		r.Line = formerly[len(formerly)-1]
+	}
+}
+
 // Rows decides the plan: which windows run, when, which are skipped or covered, and how each fire is answered. It is
 // pure.
 func (p *Plan) Rows(f Facts, now time.Time) Rows {
@@ -131,7 +145,11 @@ func (d *planning) known() []PlannedWindow {
 			continue
 		}
 		known := Decide(Ask{Source: d.source(w)}, s).Outcome
-		d.triggers(w, known, known)
+		key := s.Key
+		if key == "" {
+			key = d.key(w)
+		}
+		d.triggers(key, w, known, known)
 	}
 	return fresh
 }
@@ -252,6 +270,7 @@ func (d *planning) tell(windows []PlannedWindow, reason Reason) {
 
 func (d *planning) run(w PlannedWindow) *Run {
 	r := NewRun(d.plan.Job, d.plan.Revision, w.Window, 1, "", d.now)
+	r.LineUp(d.facts.Formerly)
 	r.Fire, r.TZData, r.Home = w.Fires[0], d.plan.TZData, d.plan.Home
 	r.FirstSource, r.Triggers = d.source(w), len(w.Fires)
 	r.Cover = Bounds{Start: w.Window.Start, End: w.Window.End}
@@ -262,17 +281,17 @@ func (d *planning) run(w PlannedWindow) *Run {
 
 func (d *planning) add(r *Run, w PlannedWindow, first TriggerOutcome) {
 	d.rows.Runs = append(d.rows.Runs, r)
-	d.triggers(w, first, Decide(Ask{Source: d.source(w)}, Standing{Exists: true, State: r.State}).Outcome)
+	d.triggers(r.Key, w, first, Decide(Ask{Source: d.source(w)}, Standing{Exists: true, State: r.State}).Outcome)
 }
 
 // triggers records the fires of a window: the first is answered as told, later ones by Decide from what stands then.
-func (d *planning) triggers(w PlannedWindow, first, then TriggerOutcome) {
+func (d *planning) triggers(key Key, w PlannedWindow, first, then TriggerOutcome) {
 	for i, fire := range w.Fires {
 		outcome := first
 		if i > 0 {
 			outcome = then
 		}
-		d.rows.Triggers = append(d.rows.Triggers, &Trigger{Key: d.key(w), Job: d.plan.Job.Name, Source: d.source(w),
+		d.rows.Triggers = append(d.rows.Triggers, &Trigger{Key: key, Job: d.plan.Job.Name, Source: d.source(w),
 			Outcome: outcome, Fire: fire, At: d.now})
 	}
 }

@@ -22,19 +22,21 @@ type Planner interface {
 	// TakeRevisions makes the given definitions the current ones. A definition that equals the current one keeps its
 	// number. A new job starts at now: its past is not decided. Before a changed one counts, the caller has planned the
 	// old one up to now; left are the windows that fall between, written as skipped: schedule changed. Jobs that are
-	// known, not in the list and not at home elsewhere are retired. The states afterwards are returned. An error with
-	// CodeConflict: a job is at home elsewhere, and not retired there.
+	// known, not in the list and not at home elsewhere are retired; so are those that another one carries on from now on
+	// (Job.Formerly). The states afterwards are returned. An error with CodeConflict: a job is at home elsewhere, and not
+	// retired there, or its name is carried on by another one.
 	TakeRevisions(ctx context.Context, changes []Revision, retireOthers bool, now time.Time) ([]JobState, error)
 	// Plan decides and writes plans. A plan whose cursor or revision is no longer the ledger's is not written: another
 	// scheduler was first, and Planned.Stale says so.
 	Plan(ctx context.Context, plans []*Plan, now time.Time) ([]Planned, error)
-	// Unaccounted returns those of the windows of a job that have neither a row nor a span.
+	// Unaccounted returns those of the windows of a job that have neither a row nor a span, under none of its names.
 	Unaccounted(ctx context.Context, job string, windows []PlannedWindow) ([]PlannedWindow, error)
 	// Scanned records that the look-back of a job was compared with its rows.
 	Scanned(ctx context.Context, job string, now time.Time) error
 	// Fault records why a job's schedule cannot be worked out, with one alert; an empty text clears it.
 	Fault(ctx context.Context, job string, priority Priority, text string, now time.Time) error
-	// Definitions returns the revisions of a job that counted at some instant from `from` on, oldest first.
+	// Definitions returns the revisions of a job that counted at some instant from `from` on, oldest first, those under
+	// earlier names included: JobState.Name says under which.
 	Definitions(ctx context.Context, job string, from time.Time) ([]JobState, error)
 }
 
@@ -86,7 +88,8 @@ type Claimer interface {
 	ReleaseAsking(ctx context.Context, keys []*Run, now time.Time) error
 	// NextDue returns when the next claimable run of each lane is due; a lane without one is missing.
 	NextDue(ctx context.Context, home string) (map[Lane]time.Time, error)
-	// Definition returns the definition that counts for a job, also one that no file defines.
+	// Definition returns the definition that counts for a job, also one that no file defines. That of a name that another
+	// job carries on is that job's.
 	Definition(ctx context.Context, job string) (*Job, error)
 	Stepper
 	Mover
@@ -130,7 +133,9 @@ type Applied struct {
 // Desk is the store as control sees it: what a person can do.
 type Desk interface {
 	// Trigger answers an Ask by the table of Decide, records the trigger and the activity that it is, and carries out the act.
-	// The template is the run to be made when the key is new. The run is returned as it stands afterwards; nil when there is none.
+	// The template is the run to be made when the key is new. The run is returned as it stands afterwards; nil when there is
+	// none. A key that stands under an earlier name of its job is answered by that row, whose key the run then has. An error
+	// with CodeConflict: the job carries another name now, under which new keys are asked for.
 	Trigger(ctx context.Context, a Ask, template *Run, now time.Time) (Reply, *Run, error)
 	// CancelRunning asks the executor of a running run to end it. An error with CodeStale: it is not running.
 	CancelRunning(ctx context.Context, k Key, fence int64, act Activity) error
@@ -139,7 +144,7 @@ type Desk interface {
 	Resume(ctx context.Context, job string, act Activity) (changed bool, err error)
 	// Ensure makes a job known that no file defines, or updates its definition.
 	Ensure(ctx context.Context, j *Job, home string, now time.Time) (JobState, error)
-	// HighestN returns the highest n of job:window~n that exists, 0 for none.
+	// HighestN returns the highest n of job:window~n that exists, 0 for none, under any name of the job.
 	HighestN(ctx context.Context, job, window, subject string) (int, error)
 	// Holds and the end of one.
 	Hold(ctx context.Context, h Hold) (changed bool, err error)
@@ -160,7 +165,7 @@ const HoldClock = "clock"
 
 // Filter narrows a list of runs. Zero fields do not narrow.
 type Filter struct {
-	Job    string
+	Job    string // with what stands under its earlier names
 	State  State
 	Prefix string // of the key
 	From   string // business dates, inclusive

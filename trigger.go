@@ -93,6 +93,7 @@ type Trigger struct {
 // Standing is what is known about a key when somebody asks for it.
 type Standing struct {
 	Exists       bool
+	Key          Key // of the row, where it stands under an earlier name of the job; empty: the key that was asked for
 	State        State
 	Effects      Effects
 	Undone       bool

@@ -114,9 +114,11 @@ func Late(w *Watched, now time.Time) (keys []daybook.Key, alert *daybook.Alert) 
 		}
 		keys = append(keys, k)
 	}
-	known := make(map[daybook.Key]bool, len(w.Runs))
+	known := make(map[string]bool, len(w.Runs)) // labels of windows that have a row, perhaps under an earlier name of the job
 	for _, r := range w.Runs {
-		known[r.Key] = true
+		if p := r.Key.Parts(); p.Subject == "" && p.N == 1 {
+			known[p.Window] = true
+		}
 		switch {
 		case !r.State.Live(), r.Again, r.Lane == daybook.LaneBackfill, r.Home == daybook.HomeOnce:
 		case r.Hold == daybook.ReasonPaused, r.Hold == daybook.ReasonFrozen, r.Hold == daybook.ReasonClock, r.Hold == daybook.ReasonNoDefinition:
@@ -130,7 +132,7 @@ func Late(w *Watched, now time.Time) (keys []daybook.Key, alert *daybook.Alert) 
 	if !w.State.Cursor.IsZero() && !w.Held { // fires that no scheduler has decided
 		for f := range w.Schedule.Between(w.State.Cursor, now) {
 			k := daybook.KeyParts{Job: w.Job.Name, Window: f.Window.Label}.Key()
-			if f.Skip == "" && !known[k] {
+			if f.Skip == "" && !known[f.Window.Label] {
 				late(k, f.At, "no scheduler has decided it")
 				break
 			}

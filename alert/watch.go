@@ -166,7 +166,10 @@ func (w *Watcher) compile(st daybook.JobState) compiled {
 // cause makes many windows late.
 func (w *Watcher) raise(ctx context.Context, a *daybook.Alert, open []notice.Row) error {
 	if slices.ContainsFunc(open, func(r notice.Row) bool {
-		return r.Kind == a.Kind && r.Job == a.Job && (r.Alert.Key == a.Key || a.Kind == JobSilent)
+		if a.Kind == JobSilent || a.Key == "" {
+			return r.Kind == a.Kind && r.Job == a.Job
+		}
+		return r.Kind == a.Kind && r.Alert.Key == a.Key // whose job may have another name since
 	}) {
 		return nil
 	}

@@ -50,6 +50,8 @@ func jobTable() []name[draft] {
 			d.at["expect"] = v.pos
 			readMap(r, v, in(d.what, "expect"), expectNames, nil, d)
 		}},
+		one("formerly", "none", "the name that the job had before: a key asked for under the new name is answered from what stands under the old one, which keeps its name",
+			value[string]{shape{words: "name of a job", rule: object{{"type", "string"}, {"pattern", namePattern}}}, (*reader).jobName}, func(j *daybook.Job, v string) { j.Formerly = v }),
 		one("paused", "false", "windows become skipped: paused; of a change here and job pause or resume the later one wins", yesOrNo, func(j *daybook.Job, v bool) { j.Paused = v }),
 	})
 }

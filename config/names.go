@@ -5,7 +5,7 @@ package config
 var (
 	laterTop = []string{"limits", "freeze", "subjects", "outbox", "heartbeats"}
 	laterJob = []string{"reconcile", "steps", "undo", "undo_url", "on_dead", "serial", "limit",
-		"subjects", "zone", "formerly", "dry_run"}
+		"subjects", "zone", "dry_run"}
 	laterAlerts   = []string{"all_clear", "watchdog"}
 	laterChannels = []string{"smtp", "alertmanager", "telegram", "ntfy", "bark", "serverchan", "slack", "discord", "dingtalk", "wecom", "feishu"}
 )

@@ -72,6 +72,7 @@ type reader struct {
 	faults   []Fault
 	more     int // faults beyond maxFaults
 	warnings []Fault
+	renames  []rename // jobs that had another name
 }
 
 // fault records what is wrong at a place.

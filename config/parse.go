@@ -66,6 +66,7 @@ func (r *reader) readJobs(n *node, defaults *draft, f *File) {
 		r.fault(n.pos, daybook.Invalid("jobs is empty").WithHint("name a job below it, indented"))
 	}
 	first := map[string]pos{}
+	defer func() { r.checkFormerly(f, first) }()
 	for _, p := range n.pairs {
 		name := p.key.text
 		if at, twice := first[name]; twice {
@@ -83,9 +84,38 @@ func (r *reader) readJobs(n *node, defaults *draft, f *File) {
 		}
 		d := defaults.clone(daybook.Say("job %s", name))
 		d.job.Name = name
-		if job, ok := r.readJob(p.key, p.value, d); ok {
+		job, ok := r.readJob(p.key, p.value, d)
+		if ok {
 			f.Jobs = append(f.Jobs, job)
 		}
+		if at, given := d.own("formerly"); given && !d.bad["formerly"] {
+			r.renames = append(r.renames, rename{at, name, d.job.Formerly})
+		}
+	}
+}
+
+// rename is a job that had another name.
+type rename struct {
+	pos
+	name, formerly string
+}
+
+// checkFormerly refuses old names that somebody has: what is asked for under both would be done twice.
+func (r *reader) checkFormerly(f *File, defined map[string]pos) {
+	carried := map[string]rename{}
+	for _, one := range r.renames {
+		at, still := defined[one.formerly]
+		other, twice := carried[one.formerly]
+		switch {
+		case one.formerly == one.name: // told by the check of the job itself
+		case still:
+			r.fault(one.pos, daybook.Invalid("job %s: formerly: %s is still defined, in line %d", one.name, one.formerly, at.line).
+				WithHint("remove one of them: what is asked for under both names would be done twice"))
+		case twice:
+			r.fault(one.pos, daybook.Invalid("job %s: formerly: %s is carried on by %s already, in line %d", one.name, one.formerly, other.name, other.line).
+				WithHint("keep one: a key has one meaning"))
+		}
+		carried[one.formerly] = one
 	}
 }
 

@@ -260,6 +260,19 @@ func joined[T ~string](words []T) string {
 	return b.String()
 }
 
+// jobName reads what can be the name of a job.
+func (r *reader) jobName(n *node, what daybook.Text) (string, bool) {
+	s, ok := r.textual(n, what, false)
+	if !ok {
+		return "", false
+	}
+	if err := daybook.CheckName(s); err != nil {
+		r.failed(n.pos, what, err)
+		return "", false
+	}
+	return s, true
+}
+
 // zoneName reads the name of a time zone that exists.
 func (r *reader) zoneName(n *node, what daybook.Text) (string, bool) {
 	s, ok := r.textual(n, what, false)

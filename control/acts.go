@@ -89,6 +89,7 @@ func (c *Control) replay(ctx context.Context, p Person, k daybook.Key, note stri
 		if reply.Outcome == daybook.Started {
 			c.o.Wake()
 		}
+		t.answeredBy(run)
 		return c.answer(ctx, t, reply, run, now)
 	}
 }
@@ -173,7 +174,7 @@ func (c *Control) Resolve(ctx context.Context, p Person, key daybook.Key, step s
 		if err != nil {
 			return Acted{}, err
 		}
-		if st, _, ok := find(states, key.Job()); ok {
+		if st, ok := current(states, key.Job()); ok {
 			if k := c.read(st); k.job != nil {
 				policy = k.job.Policy()
 			}
@@ -224,7 +225,7 @@ func (c *Control) act(ctx context.Context, p Person, key daybook.Key, name, note
 		if err != nil {
 			return Acted{}, err
 		}
-		a := Acted{Key: key, Act: name, From: r.State, At: now}
+		a := Acted{Key: r.Key, Act: name, From: r.State, At: now}
 		if name == "cancel" && r.State == daybook.Running {
 			err = c.askToEnd(ctx, &a, r, p, note, now)
 			if errors.Is(err, daybook.ErrStale) {

@@ -73,7 +73,7 @@ func (c *Control) answer(ctx context.Context, t target, reply daybook.Reply, run
 		a.Difference = difference(run.Input, t.ask.Payload, run.PayloadHash)
 	}
 	if run == nil && reply.Because != daybook.BecauseNoKey {
-		if a.Span, err = c.spanAt(ctx, t.ask.Key.Job(), t.ask.FireAt); err != nil {
+		if a.Span, err = c.spanAt(ctx, t.names(), t.ask.FireAt); err != nil {
 			return a, err
 		}
 	}

@@ -291,6 +291,12 @@ func (c *Control) lookUp(ctx context.Context, name string, write bool, now time.
 		return c.read(st), nil
 	}
 	if j, defined := c.o.Defined(name); defined {
+		if err := c.mayTakeOver(ctx, j, states); write && err != nil {
+			return known{}, err
+		}
+		if old, _, ok := find(states, j.Formerly); ok && len(st.Formerly) == 0 {
+			st.Formerly = old.Names()
+		}
 		return c.makeKnown(ctx, *j, c.o.Home, st, write, now)
 	}
 	if ok {
@@ -320,7 +326,7 @@ func (c *Control) makeKnown(ctx context.Context, j daybook.Job, home string, st 
 // checkKey parses what a person gives as key. Errors have CodeInvalid.
 func checkKey(k daybook.Key) (daybook.KeyParts, error) { return daybook.ParseKey(string(k)) }
 
-// runOf loads the run of a key. Errors: CodeInvalid for what is no key, CodeNotFound with the nearest job name when the
+// runOf loads the run of a key, which may stand under an earlier name of its job. Errors: CodeInvalid for what is no key, CodeNotFound with the nearest job name when the
 // ledger knows no such job, or when it has no such key.
 func (c *Control) runOf(ctx context.Context, k daybook.Key) (*daybook.Run, error) {
 	parts, err := checkKey(k)
@@ -335,8 +341,12 @@ func (c *Control) runOf(ctx context.Context, k daybook.Key) (*daybook.Run, error
 	if serr != nil {
 		return nil, serr
 	}
-	if _, names, ok := find(states, parts.Job); !ok {
+	st, names, ok := find(states, parts.Job)
+	if !ok {
 		return nil, noJob(parts.Job, names)
+	}
+	if r, err = c.underAnyName(ctx, k, st.Formerly); err != nil || r != nil {
+		return r, err
 	}
 	return nil, noKey(k)
 }

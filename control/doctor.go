@@ -174,6 +174,9 @@ func (d *doctor) jobs(ctx context.Context) error {
 	for _, st := range states {
 		before := len(d.found)
 		k := d.c.read(st)
+		if k.retired() && k.state.RenamedTo != "" {
+			continue // another job carries it on
+		}
 		if k.retired() {
 			if err := d.leftOpen(ctx, k); err != nil {
 				return err
@@ -289,23 +292,30 @@ func (d *doctor) accounted(ctx context.Context, k known) error {
 	if len(windows) == 0 {
 		return nil
 	}
-	missing := make(map[daybook.Key]bool, len(windows))
-	for _, w := range windows {
-		missing[daybook.KeyParts{Job: k.state.Name, Window: w.Window.Label}.Key()] = true
-	}
-	if err := d.strike(ctx, k.state.Name, missing); err != nil {
-		return err
-	}
-	spans, err := d.c.s.Spans(ctx, k.state.Name, from)
-	if err != nil {
-		return err
+	accounted := make(map[string]bool, len(windows)) // by label
+	for _, name := range k.state.Names() {
+		missing := make(map[daybook.Key]bool, len(windows))
+		for _, w := range windows {
+			missing[daybook.KeyParts{Job: name, Window: w.Window.Label}.Key()] = true
+		}
+		if err := d.strike(ctx, name, missing); err != nil {
+			return err
+		}
+		spans, err := d.c.s.Spans(ctx, name, from)
+		if err != nil {
+			return err
+		}
+		for _, w := range windows {
+			inSpan := slices.ContainsFunc(spans, func(sp daybook.Span) bool { return !w.Last.Before(sp.From) && !w.Last.After(sp.To) })
+			if inSpan || !missing[daybook.KeyParts{Job: name, Window: w.Window.Label}.Key()] {
+				accounted[w.Window.Label] = true
+			}
+		}
 	}
 	var holes []string
 	for _, w := range windows {
-		key := daybook.KeyParts{Job: k.state.Name, Window: w.Window.Label}.Key()
-		inSpan := slices.ContainsFunc(spans, func(sp daybook.Span) bool { return !w.Last.Before(sp.From) && !w.Last.After(sp.To) })
-		if missing[key] && !inSpan {
-			holes = append(holes, string(key))
+		if !accounted[w.Window.Label] {
+			holes = append(holes, string(daybook.KeyParts{Job: k.state.Name, Window: w.Window.Label}.Key()))
 		}
 	}
 	if len(holes) > 0 {

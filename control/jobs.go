@@ -185,7 +185,14 @@ func (c *Control) view(ctx context.Context, k known, good map[string]daybook.Goo
 		return v, nil
 	}
 	v.Words = k.schedule.Words()
-	key := func(f daybook.Fire) daybook.Key { return daybook.KeyParts{Job: v.Name, Window: f.Window.Label}.Key() }
+	key := func(f daybook.Fire) daybook.Key {
+		for _, r := range v.Recent { // perhaps under an earlier name
+			if answers(r, f.Window.Label) {
+				return r.Key
+			}
+		}
+		return daybook.KeyParts{Job: v.Name, Window: f.Window.Label}.Key()
+	}
 	for f := range k.schedule.Between(now, now.Add(farAhead)) {
 		if f.Skip == "" {
 			v.Next, v.NextKey = f, key(f)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -35,9 +36,31 @@ func (c *Control) Runs(ctx context.Context, f daybook.Filter) ([]*daybook.Run, e
 	return c.s.Runs(ctx, f)
 }
 
-// Find lists the runs whose key begins with a text, in the order of their keys.
+// Find lists the runs whose key begins with a text, in the order of their keys. When the text names a job, those under its
+// earlier names come behind.
 func (c *Control) Find(ctx context.Context, prefix string, limit int) ([]*daybook.Run, error) {
-	return c.s.Runs(ctx, daybook.Filter{Prefix: prefix, Limit: min(limit, maxListed)})
+	limit = min(limit, maxListed)
+	runs, err := c.s.Runs(ctx, daybook.Filter{Prefix: prefix, Limit: limit})
+	name, rest, whole := strings.Cut(prefix, ":")
+	if err != nil || !whole {
+		return runs, err
+	}
+	states, err := c.s.JobStates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	st, _, _ := find(states, name)
+	for _, n := range st.Formerly {
+		earlier, err := c.s.Runs(ctx, daybook.Filter{Prefix: n + ":" + rest, Limit: limit})
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, earlier...)
+	}
+	if limit > 0 && len(runs) > limit {
+		runs = runs[:limit]
+	}
+	return runs, nil
 }
 
 // Letters lists dead letters: the open ones by priority and age, or all, newest first.
@@ -73,18 +96,20 @@ func (c *Control) EachActivity(ctx context.Context, since time.Time, with func(d
 
 // Attempts lists the tries of a key, and the questions about it, oldest first. Errors as for Run.
 func (c *Control) Attempts(ctx context.Context, key daybook.Key) ([]daybook.Attempt, error) {
-	if _, err := c.runOf(ctx, key); err != nil {
+	r, err := c.runOf(ctx, key)
+	if err != nil {
 		return nil, err
 	}
-	return c.s.Attempts(ctx, key)
+	return c.s.Attempts(ctx, r.Key)
 }
 
 // Output returns what an attempt printed. Errors as for Run.
 func (c *Control) Output(ctx context.Context, key daybook.Key, fence int64) (daybook.Output, error) {
-	if _, err := c.runOf(ctx, key); err != nil {
+	r, err := c.runOf(ctx, key)
+	if err != nil {
 		return daybook.Output{}, err
 	}
-	return c.s.Output(ctx, key, fence)
+	return c.s.Output(ctx, r.Key, fence)
 }
 
 // Printed opens what an attempt under way has printed so far: whole lines, without the secrets of its job. It may grow while

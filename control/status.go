@@ -106,7 +106,10 @@ func (c *Control) Status(ctx context.Context, only ...string) (Status, error) {
 			return s, noJob(name, names)
 		}
 	}
-	wanted := func(job string) bool { return len(only) == 0 || slices.Contains(only, job) }
+	wanted := func(job string) bool {
+		st, _ := current(states, job)
+		return len(only) == 0 || slices.Contains(only, job) || slices.Contains(only, st.Name)
+	}
 	all, err := c.views(ctx, states, recentRuns, now)
 	if err != nil {
 		return s, err
@@ -171,7 +174,7 @@ func (c *Control) live(ctx context.Context, s *Status, views []JobView) ([]*dayb
 	var live []*daybook.Run
 	for _, v := range views {
 		for _, r := range v.Recent {
-			if r.State.Live() {
+			if r.State.Live() && v.State.RenamedTo == "" { // that job lists them
 				live = append(live, r)
 			}
 		}
@@ -245,6 +248,9 @@ func (s *Status) idle(nodes []daybook.Node) {
 func (s *Status) late(live []*daybook.Run, views map[string]JobView, wanted func(string) bool) {
 	for _, r := range live {
 		v := views[r.Job]
+		if v.State.RenamedTo != "" {
+			v = views[v.State.RenamedTo]
+		}
 		if !wanted(r.Job) || r.Again || r.Lane != daybook.LaneLive || r.Home == daybook.HomeOnce || v.State.Paused || r.Hold == daybook.ReasonPaused {
 			continue
 		}
@@ -277,7 +283,7 @@ func (s *Status) unplanned() {
 		}
 		for f := range v.known.schedule.Between(v.State.Cursor, s.At) {
 			key := daybook.KeyParts{Job: v.Name, Window: f.Window.Label}.Key()
-			if f.Skip != "" || slices.ContainsFunc(v.Recent, func(r *daybook.Run) bool { return r.Key == key }) {
+			if f.Skip != "" || slices.ContainsFunc(v.Recent, func(r *daybook.Run) bool { return answers(r, f.Window.Label) }) {
 				continue
 			}
 			if behind := s.At.Sub(f.At); behind > onTime {

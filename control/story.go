@@ -59,16 +59,17 @@ func (c *Control) Key(ctx context.Context, key daybook.Key) (Story, error) {
 	if err != nil {
 		return s, err
 	}
-	if s.Run, err = c.s.Run(ctx, key); daybook.CodeOf(err) == daybook.CodeNotFound {
+	switch s.Run, err = c.runOf(ctx, key); {
+	case daybook.CodeOf(err) == daybook.CodeNotFound:
 		s.Run = nil
 		if err := c.absence(ctx, &s, parts, now); err != nil {
 			return s, err
 		}
-	} else if err != nil {
+	case err != nil:
 		return s, err
-	}
-	if s.Run != nil {
-		s.Zone = s.Run.Zone
+	default: // perhaps under an earlier name of the job
+		key, parts = s.Run.Key, s.Run.Key.Parts()
+		s.Key, s.Zone = key, s.Run.Zone
 	}
 	if s.Cover, err = c.cover(ctx, s.Run); err != nil {
 		return s, err
@@ -129,7 +130,7 @@ func (c *Control) absence(ctx context.Context, s *Story, parts daybook.KeyParts,
 	}
 	t := target{known: k}
 	c.place(&t, parts)
-	if s.Span, err = c.spanAt(ctx, parts.Job, t.ask.FireAt); err != nil {
+	if s.Span, err = c.spanAt(ctx, k.state.Names(), t.ask.FireAt); err != nil {
 		return err
 	}
 	switch {

@@ -60,6 +60,7 @@ func (c *Control) Trigger(ctx context.Context, p Person, q Request) (Answer, err
 	if err != nil {
 		return Answer{}, err
 	}
+	t.answeredBy(run)
 	if reply.Outcome == daybook.Started || reply.Outcome == daybook.Joined {
 		c.o.Wake()
 	}
@@ -77,6 +78,7 @@ func (c *Control) Preview(ctx context.Context, p Person, q Request) (Answer, err
 	if err != nil {
 		return Answer{}, err
 	}
+	t.answeredBy(run)
 	reply := daybook.Decide(t.ask, standing)
 	a, err := c.answer(ctx, t, reply, run, now)
 	if err == nil && a.Cover != nil && reply.Because == daybook.BecauseCovered {
@@ -87,6 +89,13 @@ func (c *Control) Preview(ctx context.Context, p Person, q Request) (Answer, err
 		}
 	}
 	return a, err
+}
+
+// answeredBy makes the answer be about the row that answers, which may stand under an earlier name of the job.
+func (t *target) answeredBy(r *daybook.Run) {
+	if r != nil {
+		t.ask.Key = r.Key
+	}
 }
 
 // target resolves a request.
@@ -306,13 +315,15 @@ func (c *Control) further(ctx context.Context, parts daybook.KeyParts, note stri
 func (c *Control) open(ctx context.Context, t *target, parts daybook.KeyParts, subject string, now time.Time) error {
 	w, err := t.windowOf(parts.Window)
 	if err != nil || t.retired() {
-		r, rerr := c.s.Run(ctx, t.ask.Key)
+		r, rerr := c.underAnyName(ctx, t.ask.Key, t.state.Formerly)
 		switch {
-		case rerr == nil:
+		case rerr != nil:
+			return rerr
+		case r != nil:
 			t.window = r.Window
 			return nil
-		case daybook.CodeOf(rerr) != daybook.CodeNotFound:
-			return rerr
+		case t.state.RenamedTo != "":
+			return carriedOn(t.state.Name, t.state.RenamedTo, parts.Window)
 		case err != nil:
 			return err
 		}
@@ -362,12 +373,12 @@ func (c *Control) standing(ctx context.Context, t target) (*daybook.Run, daybook
 	if err != nil {
 		return nil, daybook.Standing{}, err
 	}
-	run, err := c.s.Run(ctx, t.ask.Key)
-	if err == nil {
-		return run, standingOf(run, hash), nil
-	}
-	if daybook.CodeOf(err) != daybook.CodeNotFound {
+	run, err := c.underAnyName(ctx, t.ask.Key, t.state.Formerly)
+	if err != nil {
 		return nil, daybook.Standing{}, err
+	}
+	if run != nil {
+		return run, standingOf(run, hash), nil
 	}
 	s := daybook.Standing{NotOpen: t.ask.NotOpen, EventJob: t.ask.EventJob, Paused: t.state.Paused}
 	if t.ask.Effects == daybook.Once {
@@ -381,7 +392,7 @@ func (c *Control) standing(ctx context.Context, t target) (*daybook.Run, daybook
 			}
 		}
 	}
-	span, err := c.spanAt(ctx, t.ask.Key.Job(), t.ask.FireAt)
+	span, err := c.spanAt(ctx, t.names(), t.ask.FireAt)
 	if err == nil && span != nil {
 		s.Exists, s.State, s.SpanReason = true, daybook.Skipped, span.Reason
 	}
@@ -397,18 +408,23 @@ func standingOf(r *daybook.Run, hash string) daybook.Standing {
 	return s
 }
 
+// names are those under which the rows of the job may stand.
+func (t *target) names() []string { return append([]string{t.ask.Key.Job()}, t.state.Formerly...) }
+
 // spanAt returns the span of skipped windows that holds a fire, nil when there is none.
-func (c *Control) spanAt(ctx context.Context, job string, fire time.Time) (*daybook.Span, error) {
+func (c *Control) spanAt(ctx context.Context, names []string, fire time.Time) (*daybook.Span, error) {
 	if fire.IsZero() {
 		return nil, nil
 	}
-	spans, err := c.s.Spans(ctx, job, fire)
-	if err != nil {
-		return nil, err
-	}
-	for _, sp := range spans {
-		if !fire.Before(sp.From) && !fire.After(sp.To) {
-			return &sp, nil
+	for _, job := range names {
+		spans, err := c.s.Spans(ctx, job, fire)
+		if err != nil {
+			return nil, err
+		}
+		for _, sp := range spans {
+			if !fire.Before(sp.From) && !fire.After(sp.To) {
+				return &sp, nil
+			}
 		}
 	}
 	return nil, nil

@@ -78,9 +78,10 @@ type Engine struct {
 	work        map[string]executor.Work
 	definitions map[string]*daybook.Job
 	jobs        []scheduler.Job
-	handled     []Definition // as given
-	faults      []error      // of Handle
-	retired     []string     // by Retire
+	carries     map[string]string // earlier names of jobs, and the names that they have now
+	handled     []Definition      // as given
+	faults      []error           // of Handle
+	retired     []string          // by Retire
 	stop        context.CancelFunc
 	stopped     chan struct{} // closed when Start has returned
 
@@ -232,11 +233,33 @@ func (e *Engine) compile(j daybook.Job) (scheduler.Job, error) {
 	return scheduler.Job{Job: &j, Schedule: schedule}, err
 }
 
+// workOf returns how a job is done; what stands under an earlier name is done as the job is now.
 func (e *Engine) workOf(job string) (executor.Work, bool) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	w, ok := e.work[job]
+	if !ok {
+		w, ok = e.work[e.carries[job]]
+	}
 	return w, ok
+}
+
+// learnNames reads which earlier names the jobs of the ledger carry on.
+func (e *Engine) learnNames(ctx context.Context) error {
+	states, err := e.store.JobStates(ctx)
+	if err != nil {
+		return err
+	}
+	carries := make(map[string]string)
+	for _, st := range states {
+		for _, n := range st.Formerly {
+			carries[n] = st.Name
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.carries = carries
+	return nil
 }
 
 func (e *Engine) defined(job string) (*daybook.Job, bool) {
@@ -310,11 +333,17 @@ func (e *Engine) Load(ctx context.Context) error {
 	jobs, retired := e.jobs, e.retired
 	e.mu.RUnlock()
 	if e.home == "" {
-		return e.schedule.Load(ctx, jobs, true, e.clock.Now())
+		if err := e.schedule.Load(ctx, jobs, true, e.clock.Now()); err != nil {
+			return err
+		}
+		return e.learnNames(ctx)
 	}
 	e.schedule.Retire(retired...)
 	if err := e.schedule.Load(ctx, jobs, false, e.clock.Now()); err != nil {
 		return hinted(err)
+	}
+	if err := e.learnNames(ctx); err != nil {
+		return err
 	}
 	return e.tellUnhandled(ctx)
 }

@@ -53,6 +53,9 @@ func (e *Engine) Foreground(ctx context.Context, k daybook.Key, retry bool) (*da
 	if err := e.clock.usable(); err != nil {
 		return nil, err
 	}
+	if err := e.learnNames(ctx); err != nil {
+		return nil, err
+	}
 	if err := e.beat(ctx, e.clock.Now()); err != nil {
 		return nil, err
 	}

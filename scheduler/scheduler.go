@@ -109,12 +109,18 @@ func (s *Scheduler) Load(ctx context.Context, jobs []Job, retireOthers bool, now
 		known[st.Name] = st
 	}
 	changes := make([]daybook.Revision, 0, len(jobs))
-	named := make(map[string]bool, len(jobs))
+	named := make(map[string]bool, len(jobs)) // also those that another name carries on
 	for _, j := range jobs {
 		named[j.Name] = true
 		change := daybook.Revision{Job: j.Job, Home: s.o.Home}
-		if st, ok := known[j.Name]; ok && st.RetiredAt.IsZero() && (st.Home == s.o.Home || st.Home == daybook.HomeOnce) && string(st.Definition) != string(j.Canonical()) {
-			change.Left = s.endRevision(ctx, st, &j, now)
+		for _, name := range []string{j.Name, j.Formerly} {
+			named[name] = true
+			if st, ok := known[name]; ok && s.ends(st) && string(st.Definition) != string(j.Canonical()) {
+				change.Left = append(change.Left, s.endRevision(ctx, st, &j, now)...)
+			}
+		}
+		if _, ok := known[j.Formerly]; !ok && j.Formerly != "" {
+			s.o.Log.Warn("nothing is carried over: the ledger knows no job of that name", "job", j.Name, "formerly", j.Formerly)
 		}
 		changes = append(changes, change)
 	}
@@ -142,6 +148,11 @@ func (s *Scheduler) Load(ctx context.Context, jobs []Job, retireOthers bool, now
 	return nil
 }
 
+// ends reports whether a definition of the ledger is this process's to end.
+func (s *Scheduler) ends(st daybook.JobState) bool {
+	return st.RetiredAt.IsZero() && (st.Home == s.o.Home || st.Home == daybook.HomeOnce)
+}
+
 // Retire says which jobs of its home are done nowhere any more, for the next Load.
 func (s *Scheduler) Retire(names ...string) { s.gone = append(s.gone, names...) }
 
@@ -158,7 +169,7 @@ func (s *Scheduler) endRevision(ctx context.Context, st daybook.JobState, after 
 		return nil
 	}
 	e := &entry{Job: before, home: st.Home, revision: st.Revision, cursor: st.Cursor, since: st.FirstSeen, counts: st.Since, index: -1}
-	for e.cursor.Before(now) {
+	for e.cursor.Before(now) && st.Home == s.o.Home { // what `daybook once` did was planned by nobody
 		at := e.cursor
 		if _, err := s.plan(ctx, []*entry{e}, now); err != nil || !e.cursor.After(at) {
 			s.o.Log.Warn("what the definition before owed is not decided", "job", st.Name, "err", err)
@@ -522,7 +533,7 @@ func (s *Scheduler) holes(ctx context.Context, e *entry, d daybook.JobState, fro
 		return nil, nil
 	}
 	under := e
-	if d.Revision != e.revision {
+	if d.Name != e.Name || d.Revision != e.revision {
 		definition, err := daybook.JobFromCanonical(d.Definition)
 		if err != nil {
 			return nil, err

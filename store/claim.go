@@ -276,7 +276,8 @@ func (s *Store) NextDue(ctx context.Context, home string) (map[daybook.Lane]time
 	return next, err
 }
 
-const selectDefinition = `SELECT definition FROM daybook_jobs WHERE name = $1`
+const selectDefinition = `SELECT h.definition FROM daybook_jobs j JOIN daybook_jobs h
+  ON h.name = CASE WHEN j.renamed_to = '' THEN j.name ELSE j.renamed_to END WHERE j.name = $1`
 
 // Definition implements daybook.Claimer.
 func (s *Store) Definition(ctx context.Context, job string) (*daybook.Job, error) {

@@ -12,15 +12,15 @@ import (
 )
 
 const selectJobs = `SELECT name, home, revision, since_us, definition, cursor_us, next_us, next_fire, first_seen_us, scanned_us, paused, paused_us, paused_by, paused_note,
-  fault, fault_us, retired_us FROM daybook_jobs ORDER BY name`
+  fault, fault_us, retired_us, formerly, renamed_to FROM daybook_jobs ORDER BY name`
 
 func scanJob(rows *sql.Rows) (daybook.JobState, error) {
 	var j daybook.JobState
 	var since, cursor, next, seen, scanned, paused, pausedAt, fault, retired int64
-	var definition string
+	var definition, formerly string
 	err := rows.Scan(&j.Name, &j.Home, &j.Revision, &since, &definition, &cursor, &next, &j.NextFire, &seen, &scanned, &paused, &pausedAt, &j.PausedBy, &j.PausedNote,
-		&j.Fault, &fault, &retired)
-	j.Definition = []byte(definition)
+		&j.Fault, &fault, &retired, &formerly, &j.RenamedTo)
+	j.Definition, j.Formerly = []byte(definition), splitNames(formerly)
 	j.Since, j.Cursor, j.Next, j.FirstSeen, j.ScannedAt = at(since), at(cursor), at(next), at(seen), at(scanned)
 	j.Paused, j.PausedAt, j.FaultAt, j.RetiredAt = paused != 0, at(pausedAt), at(fault), at(retired)
 	return j, err
@@ -46,7 +46,7 @@ INSERT INTO daybook_jobs (name, home, revision, since_us, definition, cursor_us,
 SELECT * FROM v WHERE TRUE ON CONFLICT (name) DO NOTHING RETURNING name`
 
 const updateJob = `UPDATE daybook_jobs SET home = $2, revision = revision + 1, since_us = $3, definition = $4, cursor_us = $5, first_seen_us = $9, next_us = 0, next_fire = '', retired_us = 0,
-  paused = $6, paused_us = $7, fault = '', fault_us = 0 WHERE name = $1 AND revision = $8`
+  paused = $6, paused_us = $7, fault = '', fault_us = 0, renamed_to = '' WHERE name = $1 AND revision = $8`
 
 const insertRevisions = `WITH v (job, revision, since_us, definition) AS (/*rows t b b t*/)
 INSERT INTO daybook_revisions (job, revision, since_us, definition) SELECT * FROM v WHERE TRUE ON CONFLICT DO NOTHING`
@@ -55,7 +55,9 @@ const retireJob = `UPDATE daybook_jobs SET retired_us = $2 WHERE name = $1 AND r
 
 const holdUndefined = `UPDATE daybook_live SET hold = 'no definition' WHERE job = $1 AND hold = ''`
 
-const holdRetired = holdUndefined + ` AND job IN (SELECT name FROM daybook_jobs WHERE retired_us > 0)`
+// Of a name that another job carries on, that job decides.
+const holdRetired = holdUndefined + ` AND EXISTS (SELECT 1 FROM daybook_jobs j
+  JOIN daybook_jobs h ON h.name = CASE WHEN j.renamed_to = '' THEN j.name ELSE j.renamed_to END WHERE j.name = daybook_live.job AND h.retired_us > 0)`
 
 // moveHome gives what is live to the program that does the job from now on. What is at rest moves when it is woken.
 const moveHome = `UPDATE daybook_live SET home = $2 WHERE job = $1`
@@ -77,37 +79,48 @@ func (s *Store) TakeRevisions(ctx context.Context, changes []daybook.Revision, r
 			known[j.Name] = j
 		}
 		named := make(map[string]bool, len(changes))
+		for _, c := range changes {
+			named[c.Job.Name] = named[c.Job.Name] || !c.Gone
+		}
+		leaves := func(st daybook.JobState) bool { return retireOthers && st.Home == "" && !named[st.Name] }
+		if err := checkCarried(known, changes, leaves); err != nil {
+			return err
+		}
+		formerly := carried(known, changes)
 		var jobs, revisions [][]any
+		var taken []takenJob
 		for _, c := range changes {
 			old, ok := known[c.Job.Name]
 			if c.Gone {
 				if ok && old.Home == c.Home && old.RetiredAt.IsZero() {
-					if err := t.retire(ctx, old.Name, now); err != nil {
+					if err := t.retire(ctx, old, now); err != nil {
 						return err
 					}
 				}
 				continue
 			}
-			named[c.Job.Name] = true
 			definition := c.Job.Canonical()
 			if ok && old.RetiredAt.IsZero() && old.Home != c.Home && old.Home != daybook.HomeOnce {
 				return elsewhere(old)
 			}
 			if !ok {
-				pausedAt := int64(0)
-				if c.Job.Paused {
-					pausedAt = us(now)
+				first, err := firstSight(c, known[c.Job.Formerly], now)
+				if err != nil {
+					return err
 				}
-				jobs = append(jobs, []any{c.Job.Name, c.Home, int64(1), us(now), string(definition), us(now), us(now), bit(c.Job.Paused), pausedAt})
+				taken = append(taken, takenJob{c, 1, first})
+				jobs = append(jobs, []any{c.Job.Name, c.Home, int64(1), us(now), string(definition), us(first.Cursor), us(first.FirstSeen), bit(first.Paused), us(first.PausedAt)})
 				revisions = append(revisions, []any{c.Job.Name, int64(1), us(now), string(definition)})
 				continue
 			}
 			if old.RetiredAt.IsZero() && old.Home == c.Home && string(old.Definition) == string(definition) {
 				continue
 			}
-			if err := t.changeJob(ctx, old, c, definition, now); err != nil {
+			paused, err := t.changeJob(ctx, old, c, definition, now)
+			if err != nil {
 				return err
 			}
+			taken = append(taken, takenJob{c, old.Revision + 1, daybook.JobState{Paused: paused}})
 			revisions = append(revisions, []any{c.Job.Name, old.Revision + 1, us(now), string(definition)})
 		}
 		made := 0
@@ -124,10 +137,19 @@ func (s *Store) TakeRevisions(ctx context.Context, changes []daybook.Revision, r
 		if err := t.bulk(ctx, insertRevisions, revisions, nil); err != nil {
 			return err
 		}
+		for _, j := range taken {
+			names := formerly[j.c.Job.Name]
+			if err := t.carryOn(ctx, j, known, names, now); err != nil {
+				return err
+			}
+			if err := t.leaveOut(ctx, j.c, j.revision, names, now); err != nil {
+				return err
+			}
+		}
 		if retireOthers {
 			for _, j := range states {
-				if j.Home == "" && !named[j.Name] && j.RetiredAt.IsZero() {
-					if err := t.retire(ctx, j.Name, now); err != nil {
+				if leaves(j) && j.RetiredAt.IsZero() && !slices.ContainsFunc(taken, func(t takenJob) bool { return slices.Contains(formerly[t.c.Job.Name], j.Name) }) {
+					if err := t.retire(ctx, j, now); err != nil {
 						return err
 					}
 				}
@@ -149,20 +171,49 @@ func elsewhere(j daybook.JobState) error {
 		WithHint("use another name, or let that application retire it first; an application that was renamed goes on under its old name")
 }
 
-func (t *tx) retire(ctx context.Context, job string, now time.Time) error {
-	if _, err := t.standStill(ctx, job); err != nil {
-		return err
+func (t *tx) retire(ctx context.Context, job daybook.JobState, now time.Time) error {
+	for _, n := range job.Names() {
+		if _, err := t.standStill(ctx, n); err != nil {
+			return err
+		}
+		if _, err := t.exec(ctx, holdUndefined, n); err != nil {
+			return err
+		}
 	}
-	if _, err := t.exec(ctx, retireJob, job, us(now)); err != nil {
-		return err
-	}
-	_, err := t.exec(ctx, holdUndefined, job)
+	_, err := t.exec(ctx, retireJob, job.Name, us(now))
 	return err
+}
+
+// takenJob is a definition that was made current, and how its job stands.
+type takenJob struct {
+	c        daybook.Revision
+	revision int64
+	state    daybook.JobState
+}
+
+// firstSight is how a job stands that the ledger did not know. It starts at now, and owes nothing of the past; one that was
+// renamed goes on where it was.
+func firstSight(c daybook.Revision, old daybook.JobState, now time.Time) (daybook.JobState, error) {
+	st := daybook.JobState{Cursor: now, FirstSeen: now, Paused: c.Job.Paused}
+	if st.Paused {
+		st.PausedAt = now
+	}
+	if old.Name == "" || !old.RetiredAt.IsZero() {
+		return st, nil
+	}
+	if old.Home != daybook.HomeOnce || c.Home == daybook.HomeOnce { // nothing planned those until now
+		st.Cursor, st.FirstSeen = old.Cursor, old.FirstSeen
+	}
+	before, err := daybook.JobFromCanonical(old.Definition)
+	if err == nil && before.Paused == c.Job.Paused { // of a change here and a pause by hand the later one wins
+		st.Paused, st.PausedAt, st.PausedBy, st.PausedNote = old.Paused, old.PausedAt, old.PausedBy, old.PausedNote
+	}
+	return st, err
 }
 
 // changeJob makes another definition current. A job that comes back after it was retired starts at now, like a new one:
 // nobody owed what lay between.
-func (t *tx) changeJob(ctx context.Context, old daybook.JobState, c daybook.Revision, definition []byte, now time.Time) error {
+func (t *tx) changeJob(ctx context.Context, old daybook.JobState, c daybook.Revision, definition []byte, now time.Time) (paused bool, err error) {
 	cursor, seen := old.Cursor, old.FirstSeen
 	if !old.RetiredAt.IsZero() || old.Home == daybook.HomeOnce && c.Home != old.Home { // nothing planned it until now
 		cursor, seen = now, now
@@ -170,47 +221,54 @@ func (t *tx) changeJob(ctx context.Context, old daybook.JobState, c daybook.Revi
 	paused, pausedAt := old.Paused, old.PausedAt
 	before, err := daybook.JobFromCanonical(old.Definition)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if before.Paused != c.Job.Paused { // of a change here and a pause by hand the later one wins
 		paused, pausedAt = c.Job.Paused, now
 	}
 	if _, err := t.standStill(ctx, c.Job.Name); err != nil {
-		return err
+		return false, err
 	}
 	n, err := t.exec(ctx, updateJob, c.Job.Name, c.Home, us(now), string(definition), us(cursor), bit(paused), us(pausedAt), old.Revision, us(seen))
 	if err != nil {
-		return err
+		return false, err
 	}
 	if n == 0 {
-		return errMet
+		return false, errMet
 	}
 	if old.Fault != "" {
 		if _, err := t.exec(ctx, closeFault, c.Job.Name, us(now)); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if old.Home != c.Home {
 		if _, err := t.exec(ctx, moveHome, c.Job.Name, c.Home); err != nil {
-			return err
+			return false, err
 		}
 	}
-	// What waits is held for the reason that holds now, if any.
-	for _, statement := range []string{releaseDefined, releasePaused, holdPaused} {
-		if statement == holdPaused && !paused {
-			continue
-		}
-		if _, err := t.exec(ctx, statement, c.Job.Name); err != nil {
-			return err
-		}
-	}
-	return t.leaveOut(ctx, c, old.Revision+1, now)
+	return paused, t.hold(ctx, c.Job.Name, paused)
 }
 
-// leaveOut writes the windows that a change of schedule leaves out.
-func (t *tx) leaveOut(ctx context.Context, c daybook.Revision, revision int64, now time.Time) error {
+// leaveOut writes the windows that a change of schedule leaves out. Those that stand under an earlier name are known.
+func (t *tx) leaveOut(ctx context.Context, c daybook.Revision, revision int64, formerly []string, now time.Time) error {
+	if len(c.Left) == 0 {
+		return nil
+	}
+	var earlier []string
+	for _, w := range c.Left {
+		for _, n := range formerly {
+			earlier = append(earlier, string(daybook.KeyParts{Job: n, Window: w.Label}.Key()))
+		}
+	}
+	known := make(map[string]bool)
+	if err := t.existing(ctx, earlier, func(k daybook.Key, _ daybook.Standing) { known[k.Parts().Window] = true }); err != nil {
+		return err
+	}
 	var runs []*daybook.Run
 	for _, w := range c.Left {
+		if known[w.Label] {
+			continue
+		}
 		r := daybook.NewRun(c.Job, revision, w, 1, "", now)
 		r.State, r.Reason, r.Home = daybook.Skipped, daybook.ReasonScheduleChanged, c.Home
 		r.Cover = daybook.Bounds{Start: w.Start, End: w.End}
@@ -236,22 +294,33 @@ const selectRevisions = `SELECT revision, since_us, definition FROM daybook_revi
 
 // Definitions implements daybook.Planner.
 func (s *Store) Definitions(ctx context.Context, job string, from time.Time) ([]daybook.JobState, error) {
-	var list []daybook.JobState
-	err := s.read(ctx, "read the revisions of "+job, selectRevisions, func(rows *sql.Rows) error {
-		j := daybook.JobState{Name: job}
-		var since int64
-		var definition string
-		if err := rows.Scan(&j.Revision, &since, &definition); err != nil {
+	names, err := s.names(ctx, s.reader("read the names of "+job), job)
+	if err != nil {
+		return nil, err
+	}
+	var all []daybook.JobState
+	for _, n := range slices.Backward(names) { // the oldest name first: it counted before the others
+		if err := s.read(ctx, "read the revisions of "+n, selectRevisions, func(rows *sql.Rows) error {
+			j := daybook.JobState{Name: n}
+			var since int64
+			var definition string
+			err := rows.Scan(&j.Revision, &since, &definition)
+			j.Since, j.Definition = at(since), []byte(definition)
+			all = append(all, j)
 			return err
+		}, n); err != nil {
+			return nil, err
 		}
-		j.Since, j.Definition = at(since), []byte(definition)
+	}
+	slices.SortStableFunc(all, func(a, b daybook.JobState) int { return a.Since.Compare(b.Since) })
+	var list []daybook.JobState
+	for _, j := range all {
 		if len(list) > 0 && !j.Since.After(from) {
 			list = list[:0] // the one before ended before `from`
 		}
 		list = append(list, j)
-		return nil
-	}, job)
-	return list, err
+	}
+	return list, nil
 }
 
 const setScanned = `UPDATE daybook_jobs SET scanned_us = $2 WHERE name = $1`
@@ -341,6 +410,15 @@ func (s *Store) setPaused(ctx context.Context, job string, paused bool, live str
 		if err != nil {
 			return err
 		}
+		names, err := s.names(ctx, t.query, job)
+		if err != nil {
+			return err
+		}
+		for _, n := range names[1:] {
+			if _, err := t.standStill(ctx, n); err != nil {
+				return err
+			}
+		}
 		if !known {
 			return daybook.NotFound("the ledger knows no job %s", job)
 		}
@@ -351,11 +429,13 @@ func (s *Store) setPaused(ctx context.Context, job string, paused bool, live str
 		if changed = n > 0; !changed {
 			return nil
 		}
-		if _, err := t.exec(ctx, live, job); err != nil {
-			return err
-		}
-		if _, err := t.exec(ctx, holdRetired, job); err != nil {
-			return err
+		for _, n := range names {
+			if _, err := t.exec(ctx, live, n); err != nil {
+				return err
+			}
+			if _, err := t.exec(ctx, holdRetired, n); err != nil {
+				return err
+			}
 		}
 		return t.insertActivity(ctx, &act)
 	})
@@ -396,6 +476,22 @@ const selectHighestN = `SELECT key FROM daybook_runs WHERE key >= $1 AND key < $
 
 // HighestN implements daybook.Desk.
 func (s *Store) HighestN(ctx context.Context, job, window, subject string) (int, error) {
+	names, err := s.names(ctx, s.reader("read the names of "+job), job)
+	if err != nil {
+		return 0, err
+	}
+	highest := 0
+	for _, n := range names {
+		of, err := s.highestOf(ctx, n, window, subject)
+		if err != nil {
+			return 0, err
+		}
+		highest = max(highest, of)
+	}
+	return highest, nil
+}
+
+func (s *Store) highestOf(ctx context.Context, job, window, subject string) (int, error) {
 	highest := 0
 	base := string(daybook.KeyParts{Job: job, Window: window}.Key())
 	add := func(from, to string) error {
@@ -455,8 +551,11 @@ func (s *Store) EndHold(ctx context.Context, name string, act daybook.Activity) 
 	return changed, err
 }
 
-const holdKeys = `UPDATE daybook_live SET hold = (SELECT CASE WHEN retired_us > 0 THEN 'no definition' ELSE 'paused' END FROM daybook_jobs WHERE name = job)
-WHERE key /*in $1*/ AND hold = '' AND job IN (SELECT name FROM daybook_jobs WHERE paused = 1 OR retired_us > 0)`
+const holdKeys = `UPDATE daybook_live SET hold = (SELECT CASE WHEN h.retired_us > 0 THEN 'no definition' ELSE 'paused' END
+  FROM daybook_jobs j JOIN daybook_jobs h ON h.name = CASE WHEN j.renamed_to = '' THEN j.name ELSE j.renamed_to END WHERE j.name = job)
+WHERE key /*in $1*/ AND hold = '' AND EXISTS (SELECT 1 FROM daybook_jobs j
+  JOIN daybook_jobs h ON h.name = CASE WHEN j.renamed_to = '' THEN j.name ELSE j.renamed_to END
+  WHERE j.name = daybook_live.job AND (h.paused = 1 OR h.retired_us > 0))`
 
 // holdWaiting holds what goes back to waiting while its job is paused, or retired.
 func (t *tx) holdWaiting(ctx context.Context, ts []daybook.Transition) error {

@@ -13,7 +13,7 @@ import (
 const moveCursors = `WITH v (name, revision, from_us, to_us, next_us, next_fire) AS (/*rows t b b b b t*/)
 UPDATE daybook_jobs SET cursor_us = v.to_us, next_us = v.next_us, next_fire = v.next_fire FROM v
 WHERE daybook_jobs.name = v.name AND daybook_jobs.revision = v.revision AND daybook_jobs.cursor_us = v.from_us AND daybook_jobs.retired_us = 0
-RETURNING daybook_jobs.name, daybook_jobs.paused`
+RETURNING daybook_jobs.name, daybook_jobs.paused, daybook_jobs.formerly`
 
 // Plan implements daybook.Planner.
 func (s *Store) Plan(ctx context.Context, plans []*daybook.Plan, now time.Time) ([]daybook.Planned, error) {
@@ -33,7 +33,7 @@ func (s *Store) Plan(ctx context.Context, plans []*daybook.Plan, now time.Time) 
 			}
 			kept = append(kept, p)
 		}
-		paused, err := t.moveCursors(ctx, kept)
+		moved, err := t.moveCursors(ctx, kept)
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (s *Store) Plan(ctx context.Context, plans []*daybook.Plan, now time.Time) 
 			if done[i].Held != "" {
 				continue
 			}
-			if _, ok := paused[p.Job.Name]; !ok {
+			if _, ok := moved[p.Job.Name]; !ok {
 				done[i].Stale = true
 				if err := t.ledgerCursor(ctx, &done[i]); err != nil {
 					return err
@@ -52,7 +52,7 @@ func (s *Store) Plan(ctx context.Context, plans []*daybook.Plan, now time.Time) 
 			done[i].Cursor = p.To
 			written = append(written, p)
 		}
-		started, err := t.writePlans(ctx, written, paused, now)
+		started, err := t.writePlans(ctx, written, moved, now)
 		for i := range done {
 			done[i].Started = started[done[i].Job]
 		}
@@ -79,38 +79,37 @@ func (t *tx) holdsClock(ctx context.Context) (held bool, err error) {
 	return held, err
 }
 
-// moveCursors moves the cursor of each plan by compare-and-set and returns, by job, whether it is paused. A job that is
-// missing lost the race, or has another revision.
-func (t *tx) moveCursors(ctx context.Context, plans []*daybook.Plan) (map[string]bool, error) {
+// moveCursors moves the cursor of each plan by compare-and-set and returns, by job, whether it is paused, and its earlier
+// names. A job that is missing lost the race, or has another revision.
+func (t *tx) moveCursors(ctx context.Context, plans []*daybook.Plan) (map[string]daybook.Facts, error) {
 	rows := make([][]any, len(plans))
 	for i, p := range plans {
 		rows[i] = []any{p.Job.Name, p.Revision, us(p.From), us(p.To), us(p.Next), p.NextFire}
 	}
 	// One order for all: schedulers that lock the same rows in two orders would wait for each other.
 	slices.SortFunc(rows, func(a, b []any) int { return strings.Compare(a[0].(string), b[0].(string)) })
-	paused := make(map[string]bool, len(plans))
+	moved := make(map[string]daybook.Facts, len(plans))
 	err := t.bulk(ctx, moveCursors, rows, func(rows *sql.Rows) error {
-		var name string
-		var p int64
-		err := rows.Scan(&name, &p)
-		paused[name] = p != 0
+		var name, formerly string
+		var paused int64
+		err := rows.Scan(&name, &paused, &formerly)
+		moved[name] = daybook.Facts{Paused: paused != 0, Formerly: splitNames(formerly)}
 		return err
 	})
-	return paused, err
+	return moved, err
 }
 
 // writePlans decides the plans against what the ledger knows and writes the rows. A key that appears between the look
 // and the write is met by ON CONFLICT; then everything is looked up again.
-func (t *tx) writePlans(ctx context.Context, plans []*daybook.Plan, paused map[string]bool, now time.Time) (map[string]int, error) {
+func (t *tx) writePlans(ctx context.Context, plans []*daybook.Plan, moved map[string]daybook.Facts, now time.Time) (map[string]int, error) {
 	started := make(map[string]int, len(plans))
-	facts, err := t.facts(ctx, plans)
+	facts, err := t.facts(ctx, plans, moved)
 	if err != nil {
 		return nil, err
 	}
 	var runs []*daybook.Run
 	var triggers []*daybook.Trigger
 	for i, p := range plans {
-		facts[i].Paused = paused[p.Job.Name]
 		rows := p.Rows(facts[i], now)
 		runs = append(runs, rows.Runs...)
 		triggers = append(triggers, rows.Triggers...)
@@ -180,27 +179,39 @@ func (t *tx) recordFires(ctx context.Context, triggers []*daybook.Trigger, fresh
 const selectLiveOfJobs = `SELECT l.job, l.key, l.state, l.attempts, l.reason, l.lane FROM daybook_live l WHERE l.job /*in $1*/ AND l.parent = '' ORDER BY l.start_us DESC, l.key DESC`
 
 // facts reads what the ledger knows that matters to the plans.
-func (t *tx) facts(ctx context.Context, plans []*daybook.Plan) ([]daybook.Facts, error) {
+func (t *tx) facts(ctx context.Context, plans []*daybook.Plan, moved map[string]daybook.Facts) ([]daybook.Facts, error) {
 	facts := make([]daybook.Facts, len(plans))
 	var keys, jobs []string
 	mine := make(map[daybook.Key]bool)
 	index := make(map[string]int, len(plans))
 	for i, p := range plans {
+		facts[i] = moved[p.Job.Name]
 		facts[i].Existing = make(map[daybook.Key]daybook.Standing)
-		index[p.Job.Name] = i
-		for _, w := range p.Windows {
-			k := daybook.KeyParts{Job: p.Job.Name, Window: w.Window.Label}.Key()
-			keys = append(keys, string(k))
-			mine[k] = true
-		}
-		if len(p.Windows) > 0 && (p.Job.Missed == daybook.Coalesce || p.Job.Overlap == daybook.OverlapSkip) {
-			jobs = append(jobs, p.Job.Name)
+		for _, n := range append([]string{p.Job.Name}, facts[i].Formerly...) {
+			index[n] = i
+			for _, w := range p.Windows {
+				k := daybook.KeyParts{Job: n, Window: w.Window.Label}.Key()
+				keys = append(keys, string(k))
+				mine[k] = true
+			}
+			if len(p.Windows) > 0 && (p.Job.Missed == daybook.Coalesce || p.Job.Overlap == daybook.OverlapSkip) {
+				jobs = append(jobs, n)
+			}
 		}
 	}
 	if len(keys) == 0 {
 		return facts, nil
 	}
-	if err := t.existing(ctx, keys, func(k daybook.Key, s daybook.Standing) { facts[index[k.Job()]].Existing[k] = s }); err != nil {
+	if err := t.existing(ctx, keys, func(k daybook.Key, s daybook.Standing) {
+		i := index[k.Job()]
+		own := under(plans[i].Job.Name, k)
+		if k != own {
+			s.Key = k
+		}
+		if had, ok := facts[i].Existing[own]; !ok || s.Key == "" || had.Key != "" && newer(s.Key, had.Key, facts[i].Formerly) {
+			facts[i].Existing[own] = s
+		}
+	}); err != nil {
 		return nil, err
 	}
 	if err := t.skippedBefore(ctx, plans, facts); err != nil {
@@ -237,6 +248,11 @@ func (t *tx) facts(ctx context.Context, plans []*daybook.Plan) ([]daybook.Facts,
 	}, list)
 }
 
+// newer reports whether a key stands under a later one of the earlier names than another: it answers.
+func newer(k, other daybook.Key, formerly []string) bool {
+	return slices.Index(formerly, k.Job()) < slices.Index(formerly, other.Job())
+}
+
 const selectSpansOf = `SELECT job, from_us, to_us, from_label, to_label, windows, reason, revision, decided_us FROM daybook_spans
 WHERE job /*in $1*/ AND to_us >= $2`
 
@@ -249,8 +265,10 @@ func (t *tx) skippedBefore(ctx context.Context, plans []*daybook.Plan, facts []d
 		if len(p.Windows) == len(facts[i].Existing) {
 			continue
 		}
-		byJob[p.Job.Name] = i
-		jobs = append(jobs, p.Job.Name)
+		for _, n := range append([]string{p.Job.Name}, facts[i].Formerly...) {
+			byJob[n] = i
+			jobs = append(jobs, n)
+		}
 		for _, w := range p.Windows {
 			if first.IsZero() || w.Last.Before(first) {
 				first = w.Last
@@ -271,7 +289,7 @@ func (t *tx) skippedBefore(ctx context.Context, plans []*daybook.Plan, facts []d
 		}
 		i := byJob[sp.Job]
 		for _, w := range plans[i].Windows {
-			k := daybook.KeyParts{Job: sp.Job, Window: w.Window.Label}.Key()
+			k := daybook.KeyParts{Job: plans[i].Job.Name, Window: w.Window.Label}.Key()
 			if _, known := facts[i].Existing[k]; !known && inSpan([]daybook.Span{sp}, w.Last) {
 				facts[i].Existing[k] = daybook.Standing{Exists: true, State: daybook.Skipped, SpanReason: sp.Reason}
 			}
@@ -347,11 +365,17 @@ func (s *Store) Unaccounted(ctx context.Context, job string, windows []daybook.P
 	if len(windows) == 0 {
 		return nil, nil
 	}
-	keys := make([]string, len(windows))
-	for i, w := range windows {
-		keys[i] = string(daybook.KeyParts{Job: job, Window: w.Window.Label}.Key())
+	names, err := s.names(ctx, s.reader("read the names of "+job), job)
+	if err != nil {
+		return nil, err
 	}
-	known := make(map[string]bool, len(windows))
+	keys := make([]string, 0, len(windows)*len(names))
+	for _, n := range names {
+		for _, w := range windows {
+			keys = append(keys, string(daybook.KeyParts{Job: n, Window: w.Window.Label}.Key()))
+		}
+	}
+	known := make(map[string]bool, len(windows)) // by label
 	for rest := keys; len(rest) > 0; {
 		n := min(standingChunk, len(rest))
 		list, err := s.d.list(rest[:n])
@@ -359,22 +383,26 @@ func (s *Store) Unaccounted(ctx context.Context, job string, windows []daybook.P
 			return nil, err
 		}
 		if err := s.read(ctx, "look for windows without a row", selectKeysIn, func(rows *sql.Rows) error {
-			var k string
+			var k daybook.Key
 			err := rows.Scan(&k)
-			known[k] = true
+			known[k.Parts().Window] = true
 			return err
 		}, list); err != nil {
 			return nil, err
 		}
 		rest = rest[n:]
 	}
-	spans, err := s.Spans(ctx, job, windows[0].FireAt)
-	if err != nil {
-		return nil, err
+	var spans []daybook.Span
+	for _, n := range names {
+		of, err := s.Spans(ctx, n, windows[0].FireAt)
+		if err != nil {
+			return nil, err
+		}
+		spans = append(spans, of...)
 	}
 	var holes []daybook.PlannedWindow
-	for i, w := range windows {
-		if known[keys[i]] || inSpan(spans, w.Last) {
+	for _, w := range windows {
+		if known[w.Window.Label] || inSpan(spans, w.Last) {
 			continue
 		}
 		holes = append(holes, w)

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -46,10 +48,36 @@ func (s *Store) Runs(ctx context.Context, f daybook.Filter) ([]*daybook.Run, err
 		runs = append(runs, r)
 		return err
 	}
+	names := []string{""}
+	if f.Job != "" {
+		var err error
+		if names, err = s.names(ctx, s.reader("read the names of "+f.Job), f.Job); err != nil {
+			return nil, err
+		}
+	}
 	newest := f.Job != "" && f.Prefix == "" && f.From == "" && f.To == "" && f.After == ""
+	for _, job := range names {
+		if err := s.runsOf(ctx, job, f, newest, each); err != nil {
+			return nil, err
+		}
+	}
+	if len(names) > 1 {
+		slices.SortStableFunc(runs, func(a, b *daybook.Run) int {
+			if newest {
+				return b.Window.Start.Compare(a.Window.Start)
+			}
+			return strings.Compare(string(a.Key), string(b.Key))
+		})
+		runs = runs[:min(len(runs), int(limited(f.Limit)))]
+	}
+	return runs, nil
+}
+
+// runsOf lists the runs that stand under one name, or under any.
+func (s *Store) runsOf(ctx context.Context, job string, f daybook.Filter, newest bool, each func(*sql.Rows) error) error {
 	from, to := f.Prefix, f.Prefix+"\x7f"
-	if f.Prefix == "" && f.Job != "" {
-		from, to = f.Job+":", f.Job+";"
+	if f.Prefix == "" && job != "" {
+		from, to = job+":", job+";"
 	}
 	switch {
 	case f.State.Live():
@@ -57,13 +85,11 @@ func (s *Store) Runs(ctx context.Context, f daybook.Filter) ([]*daybook.Run, err
 		if newest {
 			text = selectNewestLive
 		}
-		err := s.read(ctx, "list runs", text, each, string(f.State), f.Job, string(f.After), from, to, f.From, f.To, limited(f.Limit))
-		return runs, err
+		return s.read(ctx, "list runs", text, each, string(f.State), job, string(f.After), from, to, f.From, f.To, limited(f.Limit))
 	case newest:
-		return runs, s.read(ctx, "list runs", selectNewest, each, f.Job, string(f.State), limited(f.Limit))
+		return s.read(ctx, "list runs", selectNewest, each, job, string(f.State), limited(f.Limit))
 	}
-	err := s.read(ctx, "list runs", selectRuns, each, string(f.After), f.Job, string(f.State), from, to, f.From, f.To, limited(f.Limit))
-	return runs, err
+	return s.read(ctx, "list runs", selectRuns, each, string(f.After), job, string(f.State), from, to, f.From, f.To, limited(f.Limit))
 }
 
 const selectAttempts = `SELECT key, fence, question, number, claim, node, wire_key, command, revision, claimed_us, begun_us, ended_us, result, error, detail, data,
@@ -212,25 +238,35 @@ func (s *Store) Spans(ctx context.Context, job string, from time.Time) ([]dayboo
 }
 
 // Twice the same look into the index: joined by the key it would be a hash of all runs on PostgreSQL.
-const selectLastGood = `SELECT j.name,
+const selectLastGood = `SELECT j.name, j.formerly,
   COALESCE((SELECT g.key FROM daybook_runs g WHERE g.job = j.name AND g.parent = '' AND g.state = 'done' ORDER BY g.start_us DESC, g.key DESC LIMIT 1), ''),
   COALESCE((SELECT g.ended_us FROM daybook_runs g WHERE g.job = j.name AND g.parent = '' AND g.state = 'done' ORDER BY g.start_us DESC, g.key DESC LIMIT 1), 0)
 FROM daybook_jobs j`
 
 // LastGood implements daybook.Reader: the newest done window of every job that has one.
 func (s *Store) LastGood(ctx context.Context) (map[string]daybook.Good, error) {
-	good := make(map[string]daybook.Good)
+	good, formerly := make(map[string]daybook.Good), make(map[string][]string)
 	err := s.read(ctx, "read the last good windows", selectLastGood, func(rows *sql.Rows) error {
-		var job string
+		var job, earlier string
 		var g daybook.Good
 		var ended int64
-		err := rows.Scan(&job, &g.Key, &ended)
+		err := rows.Scan(&job, &earlier, &g.Key, &ended)
 		g.EndedAt = at(ended)
 		if g.Key != "" {
 			good[job] = g
+		} else if earlier != "" {
+			formerly[job] = splitNames(earlier)
 		}
 		return err
 	})
+	for job, names := range formerly {
+		for _, n := range names {
+			if g, ok := good[n]; ok {
+				good[job] = g
+				break
+			}
+		}
+	}
 	return good, err
 }
 

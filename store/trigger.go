@@ -25,9 +25,13 @@ func (s *Store) Trigger(ctx context.Context, a daybook.Ask, template *daybook.Ru
 	var run *daybook.Run
 	err = s.write(ctx, "trigger "+string(a.Key), func(ctx context.Context, t *tx) error {
 		reply, run = daybook.Reply{}, nil
-		standing, found, err := t.standing(ctx, a, hash)
+		as, err := t.standing(ctx, a, hash)
 		if err != nil {
 			return err
+		}
+		standing, found, a := as.Standing, as.found, a
+		if found != nil {
+			a.Key = found.Key
 		}
 		reply = daybook.Decide(a, standing)
 		answered := found
@@ -54,6 +58,14 @@ func (s *Store) Trigger(ctx context.Context, a daybook.Ask, template *daybook.Ru
 		hold := standing.Held
 		if standing.Paused {
 			hold = daybook.ReasonPaused
+		}
+		if as.renamedTo != "" && found == nil && reply.Act != daybook.ActNone {
+			return carriedOn(a.Key.Job(), as.renamedTo)
+		}
+		if template != nil && len(as.formerly) > 0 {
+			lined := *template
+			lined.LineUp(as.formerly)
+			template = &lined
 		}
 		made, err := t.act(ctx, reply.Act, a, found, template, hold, hash, now)
 		if err != nil {
@@ -106,51 +118,75 @@ func record(a daybook.Ask, reply daybook.Reply, hash string, now time.Time) *day
 		Fire: a.Fire, At: now, PayloadHash: hash}
 }
 
-const selectJobStanding = `SELECT paused FROM daybook_jobs WHERE name = $1 /*share*/`
+const selectJobStanding = `SELECT paused, formerly, renamed_to FROM daybook_jobs WHERE name = $1 /*share*/`
 
 const selectHold = `SELECT name FROM daybook_holds WHERE name = 'clock' /*share*/`
 
 const selectSpanAt = `SELECT job, from_us, to_us, from_label, to_label, windows, reason, revision, decided_us
 FROM daybook_spans WHERE job = $1 AND to_us >= $2 AND from_us <= $2 ORDER BY to_us LIMIT 1`
 
+// asked is what is known about a key that somebody asks for.
+type asked struct {
+	daybook.Standing
+	found     *daybook.Run // its row, perhaps under an earlier name of the job
+	formerly  []string     // those names, of a key without a row under the job's own
+	renamedTo string       // the job that carries on what stands under this one's name
+}
+
 // standing reads what is known about a key, and holds its row until the transaction ends.
-func (t *tx) standing(ctx context.Context, a daybook.Ask, hash string) (daybook.Standing, *daybook.Run, error) {
-	if t.s.d.name == "postgres" {
-		if err := t.query(ctx, lockRun, func(*sql.Rows) error { return nil }, string(a.Key)); err != nil {
-			return daybook.Standing{}, nil, err
-		}
+func (t *tx) standing(ctx context.Context, a daybook.Ask, hash string) (asked, error) {
+	if err := t.lockRun(ctx, a.Key); err != nil {
+		return asked{}, err
 	}
 	found, err := t.s.findRun(ctx, t.query, a.Key)
 	if err != nil {
-		return daybook.Standing{}, nil, err
+		return asked{}, err
 	}
 	if found != nil {
-		return standingOf(found, hash), found, nil
+		return asked{Standing: standingOf(found, hash), found: found}, nil
 	}
-	standing := daybook.Standing{NotOpen: a.NotOpen, EventJob: a.EventJob}
+	as := asked{Standing: daybook.Standing{NotOpen: a.NotOpen, EventJob: a.EventJob}}
 	if err := t.query(ctx, selectJobStanding, func(rows *sql.Rows) error {
 		var paused int64
-		err := rows.Scan(&paused)
-		standing.Paused = paused != 0
+		var formerly string
+		err := rows.Scan(&paused, &formerly, &as.renamedTo)
+		as.Paused, as.formerly = paused != 0, splitNames(formerly)
 		return err
 	}, a.Key.Job()); err != nil {
-		return standing, nil, err
+		return as, err
+	}
+	if found, err = t.findEarlier(ctx, a.Key, as.formerly); err != nil || found != nil {
+		if found != nil {
+			as.Standing, as.found = standingOf(found, hash), found
+		}
+		return as, err
 	}
 	if a.Effects == daybook.Once {
-		if err := t.query(ctx, selectHold, func(*sql.Rows) error { standing.Held = daybook.ReasonClock; return nil }); err != nil {
-			return standing, nil, err
+		if err := t.query(ctx, selectHold, func(*sql.Rows) error { as.Held = daybook.ReasonClock; return nil }); err != nil {
+			return as, err
 		}
 	}
-	if !a.FireAt.IsZero() {
-		span, ok, err := t.spanAt(ctx, a.Key.Job(), a.FireAt)
+	for _, n := range append([]string{a.Key.Job()}, as.formerly...) {
+		if a.FireAt.IsZero() || as.Exists {
+			break
+		}
+		span, ok, err := t.spanAt(ctx, n, a.FireAt)
 		if err != nil {
-			return standing, nil, err
+			return as, err
 		}
 		if ok {
-			standing.Exists, standing.State, standing.SpanReason = true, daybook.Skipped, span.Reason
+			as.Exists, as.State, as.SpanReason = true, daybook.Skipped, span.Reason
 		}
 	}
-	return standing, nil, nil
+	return as, nil
+}
+
+// lockRun holds the row of a key until the transaction ends.
+func (t *tx) lockRun(ctx context.Context, k daybook.Key) error {
+	if t.s.d.name != "postgres" {
+		return nil
+	}
+	return t.query(ctx, lockRun, func(*sql.Rows) error { return nil }, string(k))
 }
 
 func (t *tx) spanAt(ctx context.Context, job string, fire time.Time) (daybook.Span, bool, error) {

@@ -1,3 +1,10 @@
+daybook_accepted.job text collate C not null
+daybook_accepted.old text not null
+daybook_accepted.new text not null
+daybook_accepted.at_us bigint not null
+daybook_accepted.actor text not null
+daybook_accepted.note text not null
+CREATE UNIQUE INDEX daybook_accepted_pkey ON public.daybook_accepted USING btree (job, old, new);
 daybook_activity.id text collate C not null
 daybook_activity.at_us bigint not null
 daybook_activity.actor text not null
@@ -86,6 +93,8 @@ daybook_jobs.paused_note text not null default ''::text
 daybook_jobs.fault text not null default ''::text
 daybook_jobs.fault_us bigint not null default 0
 daybook_jobs.retired_us bigint not null default 0
+daybook_jobs.formerly text not null default ''::text
+daybook_jobs.renamed_to text not null default ''::text
 CREATE UNIQUE INDEX daybook_jobs_pkey ON public.daybook_jobs USING btree (name);
 daybook_ledger.id text not null
 daybook_ledger.created_us bigint not null

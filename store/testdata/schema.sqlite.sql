@@ -1,3 +1,12 @@
+CREATE TABLE daybook_accepted (
+  job    TEXT  NOT NULL,
+  old    TEXT   NOT NULL,
+  new    TEXT   NOT NULL,
+  at_us  BIGINT NOT NULL,
+  actor  TEXT   NOT NULL,
+  note   TEXT   NOT NULL,
+  PRIMARY KEY (job, old, new)
+);
 CREATE TABLE daybook_activity (
   id           TEXT  NOT NULL PRIMARY KEY,
   at_us        BIGINT NOT NULL,
@@ -85,7 +94,7 @@ CREATE TABLE daybook_jobs (
   fault         TEXT   NOT NULL DEFAULT '',
   fault_us      BIGINT NOT NULL DEFAULT 0,
   retired_us    BIGINT NOT NULL DEFAULT 0
-);
+, formerly   TEXT NOT NULL DEFAULT '', renamed_to TEXT NOT NULL DEFAULT '');
 CREATE TABLE daybook_ledger (
   id          TEXT   NOT NULL PRIMARY KEY,
   created_us  BIGINT NOT NULL,
