@@ -311,11 +311,12 @@ func (e *Engine) complete(d Definition) (scheduler.Job, executor.Work, error) {
 	if len(faults) > 0 {
 		return j, executor.Work{}, errors.Join(faults...)
 	}
-	r, err := runner.For(j.Job, runner.Options{Exec: e.o.Exec, HTTP: runner.HTTP{Clock: e.clock.Now, Callbacks: e.callbacks()}, Funcs: map[string]runner.GoFunc{j.Name: {Do: d.Do, Ask: d.Ask}}})
+	o := runner.Options{Exec: e.o.Exec, HTTP: runner.HTTP{Clock: e.clock.Now, Callbacks: e.callbacks()}, Funcs: map[string]runner.GoFunc{j.Name: {Do: d.Do, Ask: d.Ask}}}
+	r, err := runner.For(j.Job, o)
 	if err != nil {
 		return j, executor.Work{}, err
 	}
-	w := executor.Work{Job: j.Job, Runner: r, Env: d.Env}
+	w := executor.Work{Job: j.Job, Runner: r, Undoer: runner.Undoer(j.Job, o), Env: d.Env}
 	if p, ok := r.(daybook.Prober); ok && j.Asks() {
 		w.Prober = p
 	}

@@ -28,6 +28,7 @@ type Work struct {
 	Job    *daybook.Job
 	Runner daybook.Runner
 	Prober daybook.Prober                    // nil: the far side cannot be asked
+	Undoer daybook.Undoer                    // nil: nothing is taken back
 	Env    func() (map[string]string, error) // secrets, resolved when the attempt starts; nil: none
 }
 

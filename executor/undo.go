@@ -13,17 +13,16 @@ func (x *Executor) undo(ctx context.Context, f *flight, work Work, o daybook.Ord
 		return daybook.Outcome{Result: daybook.ResultNotDone, Error: err.Error()}
 	}
 	f.base = base
-	undoer, ok := work.Runner.(daybook.Undoer)
-	if !ok {
+	if work.Undoer == nil {
 		return daybook.Outcome{Result: daybook.ResultPermanent, Error: "this process does not know how to undo job " + f.run.Job}
 	}
 	o.Run = base
 	undone := 0
 	for _, e := range base.Undoable() {
-		if !undoer.CanUndo(o, e) {
+		if !work.Undoer.CanUndo(o, e) {
 			continue
 		}
-		if out := x.undoEffect(ctx, undoer, o, e); out.Result != daybook.ResultDone {
+		if out := x.undoEffect(ctx, work.Undoer, o, e); out.Result != daybook.ResultDone {
 			return out
 		}
 		undone++

@@ -36,6 +36,7 @@ const (
 	EnvSecret   = envOfHTTP + "secret"    // HTTPCall.Secret
 	EnvURL      = envOfHTTP + "url"       // HTTPCall.URL, if it is a reference
 	EnvProbeURL = envOfHTTP + "probe_url" // Job.ProbeURL, if it is a reference
+	EnvUndoURL  = envOfHTTP + "undo_url"  // Job.UndoURL likewise
 	EnvHeader   = envOfHTTP + "header:"   // and the name as in HTTPCall.Headers
 )
 

@@ -60,7 +60,7 @@ func question(o daybook.Order, wireKey string, now time.Time) (outhttp.Request, 
 	if err != nil {
 		return outhttp.Request{}, nil, badURL(err)
 	}
-	ask := "key=" + percent(wireKey) + "&run=" + percent(string(o.Run.Key)) + "&step=" + percent(stepOf(o.Run.Key, wireKey))
+	ask := "key=" + percent(wireKey) + "&run=" + percent(string(o.Run.Key.Base())) + "&step=" + percent(stepOf(o.Run.Key, wireKey))
 	if u.RawQuery != "" {
 		ask = u.RawQuery + "&" + ask
 	}
@@ -85,7 +85,7 @@ func question(o daybook.Order, wireKey string, now time.Time) (outhttp.Request, 
 
 // stepOf returns the step that a wire key of k is for.
 func stepOf(k daybook.Key, wireKey string) string {
-	_, step, ok := strings.Cut(strings.TrimPrefix(wireKey, string(k)), "#")
+	_, step, ok := strings.Cut(strings.TrimPrefix(wireKey, string(k.Base())), "#")
 	if !ok {
 		return daybook.StepRun
 	}

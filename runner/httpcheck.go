@@ -9,7 +9,7 @@ import (
 	"github.com/daybook-run/daybook"
 )
 
-// CheckHTTP returns everything wrong with what a job says about HTTP, by itself: http and probe_url. References to
+// CheckHTTP returns everything wrong with what a job says about HTTP, by itself: http, probe_url and undo_url. References to
 // secrets are taken for what they stand for.
 func CheckHTTP(j *daybook.Job) []daybook.Fault {
 	var faults []daybook.Fault
@@ -22,6 +22,14 @@ func CheckHTTP(j *daybook.Job) []daybook.Fault {
 		}
 		if !j.Probe.IsZero() {
 			bad("probe_url", daybook.Invalid("job %s has both probe and probe_url", j.Name).WithHint("keep one"))
+		}
+	}
+	if j.UndoURL != "" {
+		if err := CheckURL(j.UndoURL); err != nil {
+			bad("undo_url", err)
+		}
+		if !j.Undo.IsZero() {
+			bad("undo_url", daybook.Invalid("job %s has both undo and undo_url", j.Name).WithHint("keep one"))
 		}
 	}
 	call := j.HTTP
