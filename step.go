@@ -174,7 +174,7 @@ func (r *Run) ComeTo(ask StepAsk, p Policy, now time.Time) StepAnswer {
 		return r.seen(StepAnswer{Do: StepSkip, Record: e})
 	case e.happened() && ask.Plain:
 		return stop(e, Permanent(Conflict("step %s was an effect before, whose outcome is unknown", e.Step).
-			WithHint("make it an effect again, or settle it: daybook run resolve %s --step %s --as done|not-done --reason …", r.Key, e.Step)))
+			WithHint("make it an effect again, or settle it: daybook run resolve %s --step %s --as \"done|not-done\" --reason …", r.Key, e.Step)))
 	case ask.Plain:
 		return StepAnswer{Do: StepBegin, Record: e.begun(r, ask, now)} // marked when it is done
 	}

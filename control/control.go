@@ -173,11 +173,14 @@ func (p Person) check() (Person, error) {
 // control characters, which could forge lines in a log or a mail.
 func reason(note string, act daybook.Text, required bool) (string, error) {
 	note, err := plainText(note, daybook.Say("reason"), daybook.MaxReasonBytes)
-	if err == nil && note == "" && required {
+	if err == nil && required && !strings.ContainsFunc(note, said) {
 		return "", daybook.Invalid("%s needs a reason", act).WithHint("add --reason, a sentence for whoever reads the record later")
 	}
 	return note, err
 }
+
+// said reports whether a character says something: the "…" of a hint that was pasted as it stands does not.
+func said(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c) }
 
 func plainText(s string, what daybook.Text, limit int) (string, error) {
 	s = strings.TrimSpace(s)

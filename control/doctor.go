@@ -87,6 +87,14 @@ func (d *doctor) nodes(ctx context.Context) error {
 		return err
 	}
 	if len(d.alive) == 0 {
+		once, err := d.onceOnly(ctx)
+		if err != nil {
+			return err
+		}
+		if once {
+			d.onceLedger(counts)
+			return nil
+		}
 		seen := time.Time{}
 		for _, n := range nodes {
 			if n.Role == "serve" && n.SeenAt.After(seen) {
@@ -120,6 +128,22 @@ func (d *doctor) nodes(ctx context.Context) error {
 		d.add(LevelOK, nodesText(d.alive, here), daybook.Text{})
 	}
 	return nil
+}
+
+// onceOnly reports whether all jobs are lines that daybook once guards.
+func (d *doctor) onceOnly(ctx context.Context) (bool, error) {
+	states, err := d.c.s.JobStates(ctx)
+	states = slices.DeleteFunc(states, func(st daybook.JobState) bool { return !st.RetiredAt.IsZero() })
+	return len(states) > 0 && !slices.ContainsFunc(states, func(st daybook.JobState) bool { return st.Home != daybook.HomeOnce }), err
+}
+
+// onceLedger looks at a ledger that no serve works on: what waits there waits for its line.
+func (d *doctor) onceLedger(counts daybook.Counts) {
+	if n := counts.Live[daybook.Scheduled] + counts.Live[daybook.Retryable]; n > 0 {
+		d.add(LevelWarn, onceWaitsText(n), onceWaitsDo)
+		return
+	}
+	d.add(LevelOK, onceOnlyText(), daybook.Text{})
 }
 
 func (d *doctor) holds(ctx context.Context) error {
@@ -194,7 +218,7 @@ func (d *doctor) jobs(ctx context.Context) error {
 		}
 		sound = sound && len(d.found) == before
 	}
-	if sound {
+	if once, _ := d.onceOnly(ctx); sound && !once { // which windows lines have is for cron to say
 		d.add(LevelOK, jobsText(len(states)), daybook.Text{})
 	}
 	d.told(touching)

@@ -11,6 +11,7 @@ import (
 var (
 	walDo       = daybook.Say("look for a reader that keeps a transaction open; daybook serve folds the log in when it can")
 	serveDo     = command("daybook serve")
+	onceWaitsDo = daybook.Say("the next call of its line goes on; daybook run list names it")
 	queueDo     = daybook.Say("raise slots, or look at what is running: daybook run list --state running")
 	offsetDo    = daybook.Say("set the clock of that machine: a node that is off by more than 5 s claims nothing")
 	tzdataDo    = daybook.Say("give all machines the same zone data, so that they agree on coming windows")
@@ -48,6 +49,14 @@ func bytesText(n int64) string {
 
 func walText(n int64) daybook.Text {
 	return daybook.Say("the write-ahead log has grown to %s", bytesText(n))
+}
+
+func onceOnlyText() daybook.Text {
+	return daybook.Say("only daybook once works on this ledger: it needs no serve")
+}
+
+func onceWaitsText(n int) daybook.Text {
+	return daybook.Count(n, "%d run waits for its line, which daybook once runs", "%d runs wait for their lines, which daybook once runs")
 }
 
 // idleQueueText says that nobody executes, and what waits meanwhile.

@@ -131,5 +131,5 @@ func withHint(err error, r *daybook.Run) error {
 }
 
 func resolveCommand(k daybook.Key) daybook.Text {
-	return command("daybook run resolve %s --step %s --as done|not-done|ask --reason …", k, daybook.StepRun)
+	return command("daybook run resolve %s --step %s --as \"done|not-done|ask\" --reason …", k, daybook.StepRun)
 }

@@ -91,7 +91,7 @@ const (
 //
 // Did everything run? No, if any: an open dead letter; a P0 window not done past its grace; a job silent for longer than
 // its max_silence, in business windows; a schedule that cannot be worked out; a hold. Else not known yet, if any: no job
-// is defined; no serve was seen in the last 30 s; a job is late. Else yes.
+// is defined; no serve was seen in the last 30 s, and some job is not a line of daybook once; a job is late. Else yes.
 //
 // Is the money right? Not known yet: there is no reconcile job.
 func (c *Control) Status(ctx context.Context, only ...string) (Status, error) {
@@ -223,7 +223,13 @@ func (c *Control) needLetters(ctx context.Context, s *Status, letters []daybook.
 
 // unserved reports whether there are jobs that a serve would do, and none is alive.
 func (s *Status) unserved() bool {
-	return len(s.Serves) == 0 && slices.ContainsFunc(s.Jobs, func(v JobView) bool { return v.State.Home == "" || v.State.Home == daybook.HomeOnce })
+	return len(s.Serves) == 0 && slices.ContainsFunc(s.Jobs, func(v JobView) bool { return v.State.Home == "" })
+}
+
+// OnceOnly reports whether all jobs are lines that daybook once guards: then no serve is missed, and whether a line was
+// started at all is for whoever starts it to say.
+func (s Status) OnceOnly() bool {
+	return len(s.Jobs) > 0 && !slices.ContainsFunc(s.Jobs, func(v JobView) bool { return v.State.Home != daybook.HomeOnce })
 }
 
 // idle finds the applications of which no process is alive.

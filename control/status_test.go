@@ -387,3 +387,41 @@ func TestTheDoctorLooksAtCalendars(t *testing.T) {
 		t.Errorf("%+v", found)
 	})
 }
+
+// TestALedgerOfOnceAlone misses no serve: what was started there is what there is to say.
+func TestALedgerOfOnceAlone(t *testing.T) {
+	each(t, func(b *bench) {
+		b.at(utc("2026-10-26T12:00:00"))
+		j := daybook.Job{Name: "backup", Owner: "ops", Schedule: "0 2 * * *", Timezone: "UTC", Window: daybook.Day, Command: daybook.Command{Argv: []string{"./backup"}}}
+		b.trigger(control.Request{Job: "backup", Source: daybook.SourceOnce, Define: &j})
+		look := func() (control.Status, string) {
+			t.Helper()
+			s, err := b.Status(b.ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found, err := b.Doctor(b.ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var lines []string
+			for _, f := range found {
+				lines = append(lines, string(f.Level)+" "+f.What.String()+" → "+f.Do.String())
+			}
+			return s, strings.Join(lines, "\n")
+		}
+		s, doctor := look()
+		if !s.OnceOnly() || s.Ran.Verdict != control.VerdictYes || s.Exit() != daybook.ExitOK {
+			t.Errorf("%+v, exit %d", s.Ran, s.Exit())
+		}
+		if !strings.Contains(doctor, "warn 1 run waits for its line") || strings.Contains(doctor, "daybook serve") {
+			t.Errorf("%s", doctor)
+		}
+		// A job of a file wants a serve.
+		b.job(daybook.Job{Name: "renew", Schedule: "0 2 * * *", Window: daybook.Day})
+		s, doctor = look()
+		if s.OnceOnly() || s.Exit() != daybook.ExitUnreachable || !strings.Contains(doctor, "nobody executes: no serve was ever seen, and 1 run waits") || !strings.Contains(doctor, "→ daybook serve") {
+			t.Errorf("%+v, exit %d\n%s", s.Ran, s.Exit(), doctor)
+		}
+	})
+}

@@ -44,9 +44,9 @@ func (t telling) Run(ctx context.Context, o daybook.Order) daybook.Outcome {
 const foregroundPoll = time.Second
 
 // Foreground works on one key in this call until the run is over, is under way in another process, or ctx ends, and
-// returns the run as it stands then. With retry it waits out the ladder; without, it returns a run that is to be tried
-// again later.
-func (e *Engine) Foreground(ctx context.Context, k daybook.Key, retry bool) (*daybook.Run, error) {
+// returns the run as it stands then. With a function it waits out the ladder, and tells it the run before each wait; with
+// nil it returns a run that is to be tried again later.
+func (e *Engine) Foreground(ctx context.Context, k daybook.Key, waits func(*daybook.Run)) (*daybook.Run, error) {
 	if err := e.clock.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (e *Engine) Foreground(ctx context.Context, k daybook.Key, retry bool) (*da
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { loop.Run(working, e.attending(), loop.Options{Now: e.clock.Now, Log: e.o.Log}) })
-	err := e.attend(ctx, k, retry)
+	err := e.attend(ctx, k, waits)
 	limited, cancel := context.WithTimeout(working, stopTimeout)
 	err = errors.Join(err, e.exec.Stop(limited))
 	cancel()
@@ -87,7 +87,8 @@ func (e *Engine) attending() []loop.Item {
 }
 
 // attend claims the run whenever it can be claimed, until there is nothing left to do here.
-func (e *Engine) attend(ctx context.Context, k daybook.Key, retry bool) error {
+func (e *Engine) attend(ctx context.Context, k daybook.Key, waits func(*daybook.Run)) error {
+	var until time.Time // for what it was said that it waits
 	for {
 		r, err := e.store.Run(ctx, k)
 		if err != nil || !r.State.Live() {
@@ -100,11 +101,15 @@ func (e *Engine) attend(ctx context.Context, k daybook.Key, retry bool) error {
 			return nil // another process has it
 		case r.State == daybook.Running: // its process is gone: it is rescued here, or waited for if it outlived that one
 		case r.Due.After(now):
-			if !retry {
+			if waits == nil {
 				return nil
 			}
+			if !r.Due.Equal(until) {
+				until = r.Due
+				waits(r)
+			}
 			wait = min(r.Due.Sub(now), foregroundPoll)
-		case r.Hold != "" && !retry:
+		case r.Hold != "" && waits == nil:
 			return nil
 		default:
 			claimed, err := e.exec.ClaimKey(ctx, k, now)

@@ -304,7 +304,7 @@ func TestOnceAfterAnotherDay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := e.Foreground(ctx, a.Key, false)
+			r, err := e.Foreground(ctx, a.Key, nil)
 			if err != nil || r.State != day.want {
 				t.Errorf("%s is %s: %v", a.Key, r.State, err)
 			}
@@ -341,11 +341,11 @@ func TestOnceAfterACrash(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		r, err := e.Foreground(ctx, "again:2026-03-02", true)
+		r, err := e.Foreground(ctx, "again:2026-03-02", func(*daybook.Run) {})
 		if err != nil || r.State != daybook.Done || r.Attempts != 2 {
 			t.Errorf("%+v %v", r, err)
 		}
-		r, err = open(t, db.Open(t), o, jobs...).Foreground(ctx, "once:2026-03-02", true)
+		r, err = open(t, db.Open(t), o, jobs...).Foreground(ctx, "once:2026-03-02", func(*daybook.Run) {})
 		if err != nil || r.State != daybook.Dead || r.Letter == nil || r.Letter.Kind != daybook.LetterUnknown {
 			t.Errorf("%+v %v", r, err)
 		}

@@ -340,10 +340,12 @@ func (x *Executor) write(ctx context.Context) (wrote bool, err error) {
 		return false, err // they stay, and are written by the next Tick
 	}
 	for i, f := range written {
-		if applied[i].Stale {
-			if err := x.late(ctx, f); err != nil {
-				return false, err
-			}
+		if !applied[i].Stale {
+			x.announce(f.next)
+			continue
+		}
+		if err := x.late(ctx, f); err != nil {
+			return false, err
 		}
 	}
 	x.mu.Lock()
@@ -356,6 +358,13 @@ func (x *Executor) write(ctx context.Context) (wrote bool, err error) {
 		x.drop(f)
 	}
 	return true, nil
+}
+
+// announce logs a dead letter that was opened. Who calls for one key says it himself.
+func (x *Executor) announce(m daybook.Transition) {
+	if m.Letter != nil && x.o.Home != daybook.HomeOnce {
+		x.o.Log.Warn("dead letter", "job", m.Letter.Job, "key", m.Key, "kind", m.Letter.Kind, "err", m.Letter.Error)
+	}
 }
 
 // late follows a report that met another state: its own, written by a commit whose answer was lost; the wish of a person
@@ -376,7 +385,11 @@ func (x *Executor) late(ctx context.Context, f *flight) error {
 		f.stood.CancelledBy, f.stood.Lease, f.stood.Records, f.stood.Marks = r.CancelledBy, r.Lease, r.Records, r.Marks
 		f.next = f.decide(&f.stood, m.At)
 		applied, err := x.store.Apply(ctx, []daybook.Transition{f.next})
-		if err != nil || !applied[0].Stale {
+		if err == nil && !applied[0].Stale {
+			x.announce(f.next)
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -392,6 +405,7 @@ func (x *Executor) late(ctx context.Context, f *flight) error {
 			}
 			if !applied[0].Stale {
 				log.Info("late report taken", "result", f.outcome.Result)
+				x.announce(lateMove)
 				return nil
 			}
 		}

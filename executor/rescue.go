@@ -66,6 +66,7 @@ func (s *Rescue) Tick(ctx context.Context, now time.Time) (more bool, err error)
 		for i, m := range moves {
 			if !applied[i].Stale { // else it is alive, and needs what it keeps there
 				s.clean(m.Key, m.Fence)
+				s.announce(m)
 			}
 		}
 	}

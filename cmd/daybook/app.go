@@ -63,7 +63,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if slices.Contains(args, "--json") { // flags may not have been read yet
 		a.flags.json = true
 	}
-	a.report(err)
+	a.report(whatToDo(err))
 	return exitCode(err)
 }
 
@@ -170,11 +170,20 @@ func (a *app) databaseURL(f *config.File) (string, error) {
 	}
 	if text == "" {
 		if f == nil {
-			return "", daybook.Invalid("no ledger is named").WithHint("give --db sqlite:daybook.db, or -c FILE")
+			return "", a.noLedger()
 		}
 		return f.DatabaseURL(a.vault())
 	}
 	return (&config.File{Database: config.NewSecret(text)}).DatabaseURL(a.vault())
+}
+
+// noLedger says which ledgers could have been meant.
+func (a *app) noLedger() error {
+	err := daybook.Invalid("no ledger is named, and there is no %s here", config.DefaultPath)
+	if own := onceLedger(); isFile(own) {
+		return err.WithHint("that of daybook once is --db sqlite:%s; -c FILE names another file, daybook init writes a first one", own)
+	}
+	return err.WithHint("daybook init writes a first file; -c FILE names one, --db sqlite:PATH a ledger")
 }
 
 // displayZone returns the zone to show times in: --show-tz, or the given one.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"github.com/daybook-run/daybook"
 )
@@ -75,7 +76,7 @@ func (a *app) dryRun() { a.say("dry run: nothing was written") }
 
 // needReason tells that a reason is missing before anybody is asked anything else.
 func needReason(note, act string) error {
-	if strings.TrimSpace(note) == "" {
+	if !strings.ContainsFunc(note, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c) }) {
 		return daybook.Invalid("%s needs a reason", act).WithHint("add --reason, a sentence for whoever reads the record later")
 	}
 	return nil

@@ -197,7 +197,7 @@ func (a *app) deadShow(ctx context.Context, key daybook.Key) error {
 		}
 		switch {
 		case open && r.Letter.Kind == daybook.LetterUnknown:
-			a.next(fmt.Sprintf("daybook run resolve %s --step %s --as done|not-done|ask --reason …", key, daybook.StepRun))
+			a.next(fmt.Sprintf("daybook run resolve %s --step %s --as \"done|not-done|ask\" --reason …", key, daybook.StepRun))
 		case open:
 			a.next("daybook dead replay " + string(key))
 			a.next(fmt.Sprintf("daybook dead dismiss %s --reason …", key))

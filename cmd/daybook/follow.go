@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/config"
 	"github.com/daybook-run/daybook/control"
 )
 
@@ -19,8 +20,15 @@ const (
 )
 
 // follow looks at a run until it has ended and returns it: of a coalesced one the run that covers it. each is told every
-// change, the first standing included. An error with exit code 6: nobody executes.
-func (a *app) follow(ctx context.Context, c *control.Control, key daybook.Key, each func(*daybook.Run) error) (*daybook.Run, error) {
+// change, the first standing included. An error with exit code 6: nobody executes; with 124: it has not ended within
+// atMost (0: no limit).
+func (a *app) follow(ctx context.Context, c *control.Control, key daybook.Key, atMost time.Duration, each func(*daybook.Run) error) (*daybook.Run, error) {
+	whole := ctx
+	if atMost > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, atMost)
+		defer cancel()
+	}
 	var run *daybook.Run
 	var looked time.Time
 	last := ""
@@ -49,11 +57,52 @@ func (a *app) follow(ctx context.Context, c *control.Control, key daybook.Key, e
 		}
 		return true, nil
 	})
-	if err == nil && !ended {
+	switch {
+	case (ended && err == nil) || run == nil:
+	case whole.Err() == nil && ctx.Err() != nil: // the look may have been cut off, too
+		err = &coded{code: daybook.ExitTimeout, err: daybook.Invalid("%s is %s after %s, and goes on", run.Key, run.State, span(atMost)).WithHint("daybook run watch %s", run.Key)}
+	case err == nil:
 		err = &coded{code: daybook.ExitFailed, err: fmt.Errorf("no longer followed: %s goes on and is %s", run.Key, run.State)}
 	}
 	return run, err
 }
+
+// forever is the value of --wait without one.
+const forever = "forever"
+
+// waitFlag is how long a run is waited for: not at all, to its end, or at most so long.
+type waitFlag struct {
+	asked  bool
+	atMost time.Duration // 0: to its end
+}
+
+// String implements pflag.Value.
+func (p *waitFlag) String() string {
+	switch {
+	case !p.asked:
+		return ""
+	case p.atMost == 0:
+		return forever
+	}
+	return span(p.atMost)
+}
+
+// Set implements pflag.Value.
+func (p *waitFlag) Set(text string) error {
+	p.asked, p.atMost = text != "false", 0
+	if text == forever || text == "true" || text == "false" {
+		return nil
+	}
+	d, err := config.ParseDuration(text)
+	if err == nil && d <= 0 {
+		err = daybook.Invalid("%s is no time to wait", text)
+	}
+	p.atMost = time.Duration(d)
+	return err
+}
+
+// Type implements pflag.Value.
+func (p *waitFlag) Type() string { return "duration" }
 
 // executing returns an error with exit code 6 when nobody executes a run: no serve, or for a job that no file defines no
 // once, was seen lately.

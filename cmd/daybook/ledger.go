@@ -11,6 +11,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -120,24 +121,38 @@ func (a *app) openAt(ctx context.Context, role, text string, f *config.File, mak
 	return l, nil
 }
 
-// whatToDo adds to an error of opening what can be done about it. Drivers name their results in texts only.
+// whatToDo adds to an error of the ledger what can be done about it. Drivers name their results in texts only.
 func whatToDo(err error) error {
-	text := err.Error()
-	hint := ""
-	switch {
-	case daybook.CodeOf(err) != daybook.CodeUnavailable || daybook.HintOf(err) != "":
-		return err
-	case strings.Contains(text, "database is locked"):
-		hint = "another program keeps it to itself for longer than 5 s: a backup tool, or a shell with a transaction open"
-	case strings.Contains(text, "is malformed"), strings.Contains(text, "not a database"):
-		hint = "leave the file as it is for whoever looks into it, and work on a copy made by daybook db backup: --db sqlite:COPY"
-	case strings.Contains(text, "connect"):
-		hint = "is the server up, and is the URL right? --db, DAYBOOK_DB, or database: in the file"
-	default:
+	if daybook.CodeOf(err) != daybook.CodeUnavailable || daybook.HintOf(err) != "" {
 		return err
 	}
-	return &daybook.Error{Code: daybook.CodeUnavailable, Message: text, Hint: hint}
+	for _, w := range ledgerWords {
+		if strings.Contains(err.Error(), w.part) {
+			return daybook.New(daybook.CodeUnavailable, "").Because(err).WithHint("%s", w.do)
+		}
+	}
+	return err
 }
+
+// ledgerWords is what can be done about what drivers say. The first match counts.
+var ledgerWords = []struct {
+	part string
+	do   daybook.Text
+}{
+	{"disk is full", noSpaceDo}, {"no space left", noSpaceDo}, {"No space left", noSpaceDo},
+	{"readonly database", readOnlyDo}, {"read-only file system", readOnlyDo},
+	{"unable to open database file", rightsDo}, {"permission denied", rightsDo},
+	{"database is locked", daybook.Say("another program keeps it to itself for longer than 5 s: a backup tool, or a shell with a transaction open")},
+	{"is malformed", damagedDo}, {"not a database", damagedDo},
+	{"connect", daybook.Say("is the server up, and is the URL right? --db, DAYBOOK_DB, or database: in the file")},
+}
+
+var (
+	noSpaceDo  = daybook.Say("make room on the disk of the ledger: what was recorded is safe, and serve goes on by itself")
+	readOnlyDo = daybook.Say("the place is read-only: mount it for writing, or name another with --db; SQLite writes beside the file, too")
+	rightsDo   = daybook.Say("the user that runs daybook needs to read and write the file and its folder")
+	damagedDo  = daybook.Say("leave the file as it is for whoever looks into it, and work on a copy made by daybook db backup: --db sqlite:COPY")
+)
 
 func (a *app) daysOf(f *config.File) func(string) (*calendar.Days, error) {
 	return func(name string) (*calendar.Days, error) {
@@ -203,21 +218,34 @@ func openDB(text string, make bool) (engine.DB, error) {
 func checkFile(path string, make bool) error {
 	if make {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return &daybook.Error{Code: daybook.CodeUnavailable, Message: "make the folder of the ledger", Err: err}
+			return unwritable(daybook.New(daybook.CodeUnavailable, "make the folder of the ledger"), err)
 		}
 	}
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	flags := os.O_RDWR
+	if make {
+		flags |= os.O_CREATE // an empty file is an empty database, and the reason why there can be none is told better here
+	}
+	file, err := os.OpenFile(path, flags, 0o644)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && make:
-		return nil
 	case errors.Is(err, fs.ErrNotExist):
 		return (&daybook.Error{Code: daybook.CodeUnavailable, Message: "there is no ledger at " + path}).
 			WithHint("daybook serve makes it; or name another with --db or -c")
 	case err != nil:
-		return (&daybook.Error{Code: daybook.CodeUnavailable, Message: "the ledger cannot be written", Err: err}).
-			WithHint("the user that runs daybook needs to read and write the file and its folder")
+		return unwritable(daybook.New(daybook.CodeUnavailable, "the ledger cannot be written"), err)
 	}
 	return file.Close()
+}
+
+// unwritable adds to an error of the file of a ledger why it cannot be written, and what to do about it.
+func unwritable(e *daybook.Error, cause error) error {
+	do := rightsDo
+	switch {
+	case errors.Is(cause, syscall.ENOSPC), errors.Is(cause, syscall.EDQUOT):
+		do = noSpaceDo
+	case errors.Is(cause, syscall.EROFS):
+		do = readOnlyDo
+	}
+	return e.Because(cause).WithHint("%s", do)
 }
 
 // attemptDir is where the attempts of a ledger keep what outlives a crash, on this host.

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +16,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/internal/golden"
 )
 
@@ -608,5 +611,38 @@ func TestPostgresIsBackedUpByItsOwnTools(t *testing.T) {
 		if got := dumpLine(text, "f.dump"); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
+	}
+}
+
+// TestWhatToDo: a place that takes nothing is told with what to do about it, whoever says so.
+func TestWhatToDo(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]string{
+		"database or disk is full (13)": "make room", "write: no space left on device": "make room",
+		"attempt to write a readonly database (8)": "is read-only", "unable to open database file: out of memory (14)": "needs to read and write",
+		"database is locked (5)": "keeps it to itself", "file is not a database (26)": "work on a copy", "failed to connect to `host=x`": "is the server up", "something else": "",
+	} {
+		err := whatToDo(fmt.Errorf("plan: %w", daybook.New(daybook.CodeUnavailable, "write the ledger").Because(errors.New(said))))
+		if hint := daybook.HintOf(err); want == "" && hint != "" || !strings.Contains(hint, want) {
+			t.Errorf("%s: %q", said, hint)
+		}
+		if !strings.Contains(err.Error(), said) || daybook.CodeOf(err) != daybook.CodeUnavailable {
+			t.Errorf("%s: %v", said, err)
+		}
+	}
+	for cause, want := range map[syscall.Errno]string{syscall.ENOSPC: "make room", syscall.EROFS: "is read-only", syscall.EACCES: "needs to read and write"} {
+		err := unwritable(daybook.New(daybook.CodeUnavailable, "the ledger cannot be written"), &fs.PathError{Op: "open", Path: "x", Err: cause})
+		if !strings.Contains(daybook.HintOf(err), want) {
+			t.Errorf("%s: %q", cause, daybook.HintOf(err))
+		}
+	}
+	// A folder that cannot be made.
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := call(t, nil, "db", "migrate", "--db", "sqlite:"+filepath.Join(file, "x", "daybook.db"))
+	if r.code != 6 || !strings.Contains(r.stderr, "→ the user that runs daybook") {
+		t.Errorf("%+v", r)
 	}
 }

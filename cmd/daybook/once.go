@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -87,9 +88,17 @@ func (a *app) once(ctx context.Context, o onceFlags, argv []string) (int, error)
 func (a *app) onceURL(f *config.File) (string, error) {
 	env, _ := a.LookupEnv("DAYBOOK_DB")
 	if f == nil && a.flags.db == "" && env == "" {
-		return "sqlite:" + filepath.Join(stateDir(), "daybook.db"), nil
+		return "sqlite:" + onceLedger(), nil
 	}
 	return a.databaseURL(f)
+}
+
+// onceLedger is the file of the user's own ledger, which once uses when nothing names one.
+func onceLedger() string { return filepath.Join(stateDir(), "daybook.db") }
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 func (a *app) onceOn(ctx context.Context, l *ledger, o onceFlags, argv []string) (int, error) {
@@ -112,7 +121,13 @@ func (a *app) onceOn(ctx context.Context, l *ledger, o onceFlags, argv []string)
 	if err := l.Instead(o.job, argv, func(out daybook.Outcome) { exit = out.Exit }); err != nil {
 		return 0, err
 	}
-	r, err := l.Foreground(ctx, answer.Key, !o.noRetry)
+	waits := func(r *daybook.Run) {
+		a.say("%s  attempt %d: %s; next try at %s", r.Key, r.Attempts, oneLine(r.LastError), stamp(r.Due, a.zoneOf(r.Zone)))
+	}
+	if o.noRetry {
+		waits = nil
+	}
+	r, err := l.Foreground(ctx, answer.Key, waits)
 	if err != nil {
 		return 0, err
 	}
@@ -137,7 +152,7 @@ func (a *app) onceEnded(l *ledger, r *daybook.Run, exit int) (int, error) {
 		a.say("%s  is running elsewhere, attempt %d", r.Key, r.Attempts)
 		return daybook.ExitElsewhere, nil
 	case r.State.Live():
-		a.say("%s  %s; the next try is due %s", r.Key, r.LastError, r.Due.Format(time.RFC3339))
+		a.say("%s  %s; the next try is due %s", r.Key, oneLine(r.LastError), stamp(r.Due, a.zoneOf(r.Zone)))
 		return daybook.ExitElsewhere, nil
 	}
 	standing := string(r.State)

@@ -246,19 +246,24 @@ func byDoor(s daybook.Source, actor string) string {
 
 func newRunWatch(a *app) *cobra.Command {
 	var status bool
+	var atMost time.Duration
 	cmd := &cobra.Command{
 		Use: "watch KEY", Short: textRunWatch, Long: textRunWatchLong, Args: exactly("KEY"), ValidArgsFunction: a.completeKeys,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runWatch(cmd.Context(), daybook.Key(args[0]), status)
+			if cmd.Flags().Changed("for") && atMost <= 0 {
+				return daybook.Invalid("--for %s is no time to wait", atMost).WithHint("such as --for 10m")
+			}
+			return a.runWatch(cmd.Context(), daybook.Key(args[0]), atMost, status)
 		},
 	}
 	cmd.Flags().BoolVar(&status, "exit-status", false, "exit 1 unless the run is done")
+	cmd.Flags().DurationVar(&atMost, "for", 0, "at most so long: exit 124, and the run goes on")
 	return cmd
 }
 
-func (a *app) runWatch(ctx context.Context, key daybook.Key, status bool) error {
+func (a *app) runWatch(ctx context.Context, key daybook.Key, atMost time.Duration, status bool) error {
 	return a.withControl(ctx, func(l *ledger, c *control.Control) error {
-		r, err := a.follow(ctx, c, key, func(r *daybook.Run) error {
+		r, err := a.follow(ctx, c, key, atMost, func(r *daybook.Run) error {
 			switch {
 			case !r.State.Live() && r.State != daybook.Coalesced:
 				return nil // ended tells it

@@ -61,6 +61,8 @@ var verdictGlyph = map[control.Verdict]string{control.VerdictYes: "✓", control
 func (a *app) tellStatus(w *bufio.Writer, s control.Status) {
 	ran, done := daybook.Say("%s", daybook.Texts(s.Ran.Because)), daybook.Say("%d of %d done", s.Done, s.Of)
 	switch yes := s.Ran.Verdict == control.VerdictYes; {
+	case yes && s.OnceOnly():
+		ran = daybook.Say("what was started is done; whether each line was started is for cron to say")
 	case yes && s.Of == 0:
 		ran = daybook.Say("nothing was due yet")
 	case yes:
@@ -109,6 +111,8 @@ func (a *app) verdict(w *bufio.Writer, name daybook.Text, v control.Verdict, tex
 func (a *app) evidence(s control.Status) string {
 	text := daybook.Say("no serve was ever seen")
 	switch {
+	case len(s.Serves) == 0 && s.OnceOnly():
+		text = daybook.Say("only daybook once works on this ledger")
 	case len(s.Serves) > 0:
 		text = daybook.Count(len(s.Serves), "%d serve alive, seen %s ago", "%d serves alive, seen %s ago", short(max(s.At.Sub(s.SeenAt), 0)))
 	case !s.SeenAt.IsZero():

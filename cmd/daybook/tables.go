@@ -30,7 +30,7 @@ var exitCodes = []entry{
 	{code(daybook.ExitNotFound), "no such job or key"},
 	{code(daybook.ExitUnreachable), "the ledger is out of reach, or nobody executes"},
 	{code(daybook.ExitElsewhere), "once only: the key is running elsewhere, or a later try may succeed"},
-	{code(daybook.ExitTimeout), "once only: the command was ended at its timeout"},
+	{code(daybook.ExitTimeout), "once: the command was ended at its timeout; job trigger --wait=D, run watch --for D: the run goes on"},
 	{code(daybook.ExitDaybook), "once only: Daybook itself refused or failed; any other code is that of the command"},
 }
 

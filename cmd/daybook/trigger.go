@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +20,8 @@ import (
 // triggerFlags are what job trigger asks for.
 type triggerFlags struct {
 	window, date, subject, payload, reason, confirm string
-	again, early, runSkipped, wait, dry             bool
+	again, early, runSkipped, dry                   bool
+	wait                                            waitFlag
 }
 
 func newJobTrigger(a *app) *cobra.Command {
@@ -38,7 +40,8 @@ func newJobTrigger(a *app) *cobra.Command {
 	f.BoolVar(&o.again, "again", false, "one further attempt of a done run, for effects: repeatable only")
 	f.BoolVar(&o.early, "early", false, "a window that is not open yet; needs --reason")
 	f.BoolVar(&o.runSkipped, "run-skipped", false, "a window that was skipped runs after all")
-	f.BoolVar(&o.wait, "wait", false, "follow the run to its end: exit 0 done, 1 dead, 6 when nobody executes")
+	f.Var(&o.wait, "wait", "follow the run to its end: exit 0 done, 1 dead, 6 when nobody executes; with --wait=10m at most so long: exit 124, and the run goes on")
+	f.Lookup("wait").NoOptDefVal = forever
 	reasonFlag(cmd, &o.reason)
 	f.StringVar(&o.confirm, "confirm", "", textFlagConfirm)
 	writing(cmd, &o.dry)
@@ -66,8 +69,8 @@ func (a *app) jobTrigger(ctx context.Context, job string, o triggerFlags) error 
 		if err != nil {
 			return err
 		}
-		if o.wait && (answer.Outcome == daybook.Started || answer.Outcome == daybook.Joined) {
-			return a.triggerWait(ctx, c, answer)
+		if o.wait.asked && (answer.Outcome == daybook.Started || answer.Outcome == daybook.Joined) {
+			return a.triggerWait(ctx, c, answer, o.wait.atMost)
 		}
 		return a.tell(answer, false)
 	})
@@ -187,7 +190,7 @@ func (a *app) shownRun(r *daybook.Run) *daybook.Run {
 }
 
 // triggerWait follows the run of an answer to its end.
-func (a *app) triggerWait(ctx context.Context, c *control.Control, answer control.Answer) error {
+func (a *app) triggerWait(ctx context.Context, c *control.Control, answer control.Answer, atMost time.Duration) error {
 	if !a.flags.json {
 		a.say("%s", a.shown(answer).Line())
 	}
@@ -195,7 +198,7 @@ func (a *app) triggerWait(ctx context.Context, c *control.Control, answer contro
 	if answer.Cover != nil {
 		key = answer.Cover.Key
 	}
-	r, err := a.follow(ctx, c, key, func(r *daybook.Run) error {
+	r, err := a.follow(ctx, c, key, atMost, func(r *daybook.Run) error {
 		if r.State.Live() || r.State == daybook.Coalesced {
 			a.say("%s", a.stepLine(r))
 		}
