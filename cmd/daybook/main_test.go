@@ -216,7 +216,7 @@ func TestInit(t *testing.T) {
 	for _, line := range strings.Split(string(src), "\n") {
 		if rest, ok := strings.CutPrefix(line, "  # "); ok {
 			line = "  " + rest
-		} else if rest, ok := strings.CutPrefix(line, "# "); ok && (strings.HasPrefix(rest, "  ") || strings.HasPrefix(rest, "channels:") || strings.HasPrefix(rest, "alerts:")) {
+		} else if rest, ok := strings.CutPrefix(line, "# "); ok && (strings.HasPrefix(rest, "  ") && !strings.HasPrefix(rest, `  "`) || strings.HasPrefix(rest, "channels:") || strings.HasPrefix(rest, "alerts:")) {
 			line = rest
 		}
 		all.WriteString(line + "\n")
