@@ -17,7 +17,7 @@ import (
 )
 
 func newExport(a *app) *cobra.Command {
-	return noun("export", textExport, newExportJobs(a), newExportActivity(a), notYet("differences"))
+	return noun("export", textExport, newExportJobs(a), newExportActivity(a))
 }
 
 func newExportJobs(a *app) *cobra.Command {

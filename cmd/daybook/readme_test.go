@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,17 +17,36 @@ import (
 // A block of the README that is preceded by this mark is run, and what it prints is compared with the lines behind "#>".
 const runMark = "<!-- run -->\n```sh\n"
 
-// TestTheReadmeIsTrue runs the marked blocks of README.md in one shell and one empty directory, one after the other.
+// TestDocumentsAreTrue runs the marked blocks of each document in one shell and one empty directory, one after the other.
 // Lines behind "#>" are what the commands before them print, on either stream; times, dates and sizes may differ, and
 // "…" stands for anything.
-func TestTheReadmeIsTrue(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
+func TestDocumentsAreTrue(t *testing.T) {
+	t.Parallel()
+	ran := 0
+	for _, p := range pages(t) {
+		for _, name := range p {
+			parts := readmeParts(page(t, name))
+			if len(parts) == 0 {
+				continue
+			}
+			ran++
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				isTrue(t, name, parts)
+			})
+		}
 	}
-	parts := readmeParts(string(text))
-	if len(parts) < 5 {
-		t.Fatalf("only %d parts to run", len(parts))
+	if ran < 4 {
+		t.Errorf("only %d documents have blocks to run", ran)
+	}
+}
+
+// isTrue runs the parts of a document. Where they say 127.0.0.1:7070, they get a port that is free here.
+func isTrue(t *testing.T, name string, parts []part) {
+	t.Helper()
+	port := strconv.Itoa(freePort(t))
+	for i := range parts {
+		parts[i].commands = strings.ReplaceAll(parts[i].commands, "127.0.0.1:7070", "127.0.0.1:"+port)
 	}
 	var script strings.Builder
 	script.WriteString("trap 'test -z \"$!\" || { kill $!; wait $!; } 2>/dev/null' EXIT\nexec 2>&1\n") // whatever happens, what it started ends with it
@@ -38,7 +59,7 @@ func TestTheReadmeIsTrue(t *testing.T) {
 	}
 	for i, p := range parts {
 		if p.prints != "" && !printed(p.prints).MatchString(stable(got[i])) {
-			t.Errorf("%s\nprinted\n%s\nthe README says\n%s", p.commands, got[i], p.prints)
+			t.Errorf("%s\nprinted\n%s\n%s says\n%s", p.commands, got[i], name, p.prints)
 		}
 	}
 }
@@ -65,6 +86,16 @@ func TestTheReadmeShowsTheDemo(t *testing.T) {
 			t.Errorf("the demo does not print %q:\n%s", line, got)
 		}
 	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().(*net.TCPAddr).Port
 }
 
 var knocks = regexp.MustCompile(`Triggers \d+`)

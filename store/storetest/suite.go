@@ -31,7 +31,6 @@ var suite = []topic{
 	{"keeper", keeperCases},
 	{"migrate", migrateCases},
 	{"alerts", alertCases},
-	{"take", takeCases},
 	{"tokens", tokenCases},
 	{"busy", busyCases},
 	{"faults", faultCases},
