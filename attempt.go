@@ -31,6 +31,7 @@ type Outcome struct {
 	Data       json.RawMessage  // the job's own result
 	Counts     map[string]int64 // effects counted by the job, such as charges: 20
 	Output     Output
+	Command    string // as started, for people, where no definition tells it
 	// Interrupted says that a shutdown of Daybook asked the attempt to end. A try that then says it is not done is not
 	// counted as a failure.
 	Interrupted bool

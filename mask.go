@@ -58,6 +58,7 @@ func (o Outcome) Mask(secrets []string) Outcome {
 		return o
 	}
 	o.Error, o.Detail = maskCut(o.Error, secrets, len(o.Error) >= MaxErrorBytes-utf8Slack), Mask(o.Detail, secrets)
+	o.Command = Mask(o.Command, secrets)
 	o.Output.Text = maskOutput(o.Output, secrets)
 	o.Data = MaskJSON(o.Data, secrets)
 	if o.Counts != nil {

@@ -51,6 +51,8 @@ type Ask struct {
 	EventJob   bool
 	Effects    Effects   // of the job
 	FireAt     time.Time // when the window's first fire is, or was; zero without one: look-ups of spans of skipped windows use it
+	// Take claims the key for whoever asks, in the same transaction, if it may be tried now. Nil: nobody does.
+	Take *Claim
 }
 
 // Activity is the act that a trigger is when it overrides a rule, or is a person's own: triggers are pruned with the log,

@@ -203,6 +203,17 @@ func parseNominal(label string) (nominal, bool) {
 	return nominal{date: day, tod: tod}, true
 }
 
+// KindOf tells the kind of window by the form of a label, without "~n". False: it is none of a period and no time.
+func KindOf(label string) (daybook.WindowKind, bool) {
+	for _, kind := range []daybook.WindowKind{daybook.Day, daybook.Week, daybook.Month, daybook.Quarter, daybook.Year} {
+		if _, err := parsePeriod(kind, label); err == nil {
+			return kind, true
+		}
+	}
+	_, ok := parseNominal(label)
+	return daybook.PerFire, ok
+}
+
 // window returns the window of dates [from, to) in the schedule's zone.
 func (s *Schedule) window(label string, from, to date) daybook.Window {
 	return daybook.Window{Label: label, Date: from.String(), Start: instant(s.zone.start(from)), End: instant(s.zone.start(to))}

@@ -77,7 +77,7 @@ func (c *Control) answer(ctx context.Context, t target, reply daybook.Reply, run
 			return a, err
 		}
 	}
-	if r := a.About(); r != nil && r.State.Live() && r.Home != daybook.HomeOnce && t.ask.Source != daybook.SourceOnce { // once runs it itself
+	if r := a.About(); r != nil && r.State.Live() && r.Home != daybook.HomeOnce && !a.doesItself() {
 		nodes, err := c.s.Nodes(ctx)
 		if err != nil {
 			return a, err

@@ -80,8 +80,11 @@ func executor(r *daybook.Run) daybook.Text {
 // forOnce reports whether the run waits for `daybook once`, and another door asked.
 func (a Answer) forOnce() bool {
 	r := a.run()
-	return r.Home == daybook.HomeOnce && (r.State == daybook.Scheduled || r.State == daybook.Retryable) && a.Ask.Source != daybook.SourceOnce
+	return r.Home == daybook.HomeOnce && (r.State == daybook.Scheduled || r.State == daybook.Retryable) && !a.doesItself()
 }
+
+// doesItself reports whether who asked does the work.
+func (a Answer) doesItself() bool { return a.Ask.Source == daybook.SourceOnce || a.Ask.Take != nil }
 
 // onceCommand is the line that runs a key of a job that no file defines.
 func onceCommand(st daybook.JobState, r *daybook.Run) daybook.Text {

@@ -48,10 +48,18 @@ type Options struct {
 	Home string
 	// Wake tells the executors and schedulers of this process that there may be something to do. May be nil: they poll.
 	Wake func()
+	// MayClaim says why nothing is to be claimed here now. May be nil: nothing stands in the way.
+	MayClaim func() error
+	// Lease is how long a claimed key is held without a renewal; 0: DefaultLease.
+	Lease time.Duration
+	// NewID makes ids of claims. Required where keys are claimed.
+	NewID func() string
 	// NewSecret makes what nobody can guess. Required where tokens are made.
 	NewSecret func() string
 	// ReadReport reads what work says of its end, in the form of the manual. Required where reports come in.
 	ReadReport func(body []byte) (daybook.Outcome, error)
+	// SafeText makes what a program printed fit to be stored and shown. Required where reports come in.
+	SafeText func(text []byte) string
 	// Secrets returns what must not show in what is kept of a job. May be nil: this process knows of none.
 	Secrets func(job string) ([]string, error)
 	// Reported hears of each report that was taken, once it is in the ledger. May be nil.
@@ -78,6 +86,10 @@ type Doors interface {
 	Secret(ctx context.Context, fresh func() string) (string, error)
 	// Definition returns the definition that counts for a job.
 	Definition(ctx context.Context, job string) (*daybook.Job, error)
+	Claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*daybook.Run, error)
+	Begin(ctx context.Context, r *daybook.Run, e *daybook.StepRecord, now time.Time) error
+	Renew(ctx context.Context, held []*daybook.Run, lease, now time.Time) ([]daybook.Notice, error)
+	ReleaseAsking(ctx context.Context, keys []*daybook.Run, now time.Time) error
 	AddToken(ctx context.Context, tok daybook.Token, hash string, act daybook.Activity) (daybook.Token, error)
 	Tokens(ctx context.Context) ([]daybook.Token, error)
 	TokenByHash(ctx context.Context, hash string) (daybook.Token, error)
@@ -119,6 +131,12 @@ func New(s Store, o Options) *Control {
 		o.Printed = func(key daybook.Key, _ int64) (io.ReadCloser, error) {
 			return nil, daybook.NotFound("%s: its output cannot be read here while it runs", key)
 		}
+	}
+	if o.MayClaim == nil {
+		o.MayClaim = func() error { return nil }
+	}
+	if o.Lease <= 0 {
+		o.Lease = DefaultLease
 	}
 	if o.Secrets == nil {
 		o.Secrets = func(string) ([]string, error) { return nil, nil }

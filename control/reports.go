@@ -65,10 +65,6 @@ type Reported struct {
 // Errors: CodeStale, the run has moved on, or the attempt reported before; the report changed nothing, and is kept as
 // evidence when it says something new. CodeNotFound, the ledger has no such run; CodeUnavailable.
 func (c *Control) Report(ctx context.Context, id daybook.AttemptID, o daybook.Outcome) (Reported, error) {
-	return c.report(ctx, id, o, "")
-}
-
-func (c *Control) report(ctx context.Context, id daybook.AttemptID, o daybook.Outcome, command string) (Reported, error) {
 	now := c.now()
 	o, err := c.masked(id.Key.Job(), o)
 	if err != nil {
@@ -87,7 +83,7 @@ func (c *Control) report(ctx context.Context, id daybook.AttemptID, o daybook.Ou
 			return Reported{}, c.refuseReport(ctx, r, id, o, now)
 		}
 		if t.Attempt != nil {
-			t.Attempt.Command = command
+			t.Attempt.Command = o.Command
 		}
 		applied, err := c.s.Apply(ctx, []daybook.Transition{t})
 		if err != nil {
@@ -134,12 +130,18 @@ func (c *Control) policyOf(ctx context.Context, job string) (daybook.Policy, err
 
 // masked returns an outcome without the secrets of its job.
 func (c *Control) masked(job string, o daybook.Outcome) (daybook.Outcome, error) {
+	secrets, err := c.secretsOf(job)
+	return o.Mask(secrets), err
+}
+
+// secretsOf is what must not show in what is kept of a job.
+func (c *Control) secretsOf(job string) ([]string, error) {
 	secrets, err := c.o.Secrets(job)
 	if err != nil {
-		return o, daybook.New(daybook.CodeUnavailable, "the secrets of job %s cannot be read to mask them in the report", job).Because(err).
+		return nil, daybook.New(daybook.CodeUnavailable, "the secrets of job %s cannot be read to mask them in the report", job).Because(err).
 			WithHint("report again when they can be read")
 	}
-	return o.Mask(secrets), nil
+	return secrets, nil
 }
 
 // refuseReport says why a report changes nothing, and keeps what it says that is new.
@@ -173,6 +175,11 @@ func tooLate(r *daybook.Run, id daybook.AttemptID) error {
 		e = daybook.Stale("the attempt of %s is over, and the run is %s: the report changes nothing, and is kept as evidence", id.Key, r.State)
 	}
 	return e.WithHint("daybook key show %s tells what happened", id.Key)
+}
+
+// SafeText makes what a program printed fit to be stored and shown, and cuts it at its limit.
+func (c *Control) SafeText(text string, limit int) string {
+	return daybook.Clip(c.o.SafeText([]byte(text)), limit)
 }
 
 // ReadReport reads what work says of its end. Errors have CodeInvalid. An outcome that is not given is done.

@@ -139,7 +139,7 @@ func Open(ctx context.Context, db DB, options ...Options) (*Engine, error) {
 	e.rescue.Executor = e.exec
 	e.reports = newReports(e)
 	e.control = control.New(e.rows, control.Options{Clock: e.clock.Now, Days: e.days, Defined: e.defined, Home: e.home, Wake: e.exec.Wake, Told: e.told, Printed: e.exec.Printed,
-		NewSecret: newSecret, ReadReport: runner.ParseReport, Secrets: e.exec.Secrets, Reported: e.reports.came})
+		MayClaim: e.clock.usable, Lease: o.Lease, NewID: newID, NewSecret: newSecret, ReadReport: runner.ParseReport, SafeText: runner.SafeText, Secrets: e.exec.Secrets, Reported: e.reports.came})
 	return e, nil
 }
 

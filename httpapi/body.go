@@ -118,6 +118,10 @@ func explained(err error) error {
 	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return daybook.Invalid("the value of %s cannot be a %s", safe(kind.Field, 60), kind.Value).WithHint("it is %s", wanted(kind.Type))
 	}
+	var told *daybook.Error
+	if errors.As(err, &told) {
+		return err
+	}
 	return daybook.Invalid("the body is not understood: %s", safe(err.Error(), 200))
 }
 

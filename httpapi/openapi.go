@@ -108,6 +108,8 @@ func (s *schemas) of(t reflect.Type) object {
 		return s.of(t.Elem())
 	case t == reflect.TypeFor[time.Time]():
 		return object{"type": "string", "format": "date-time"}
+	case t == reflect.TypeFor[duration]():
+		return object{"type": []string{"string", "number"}}
 	case t == reflect.TypeFor[json.RawMessage](), t.Kind() == reflect.Interface:
 		return object{}
 	case t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):

@@ -12,22 +12,22 @@ import (
 // reportBody is what work says of its own end. control reads it; here it is for the document.
 type reportBody struct {
 	Outcome    string            `json:"outcome,omitempty" doc:"done, not_done, permanent, unclear or unknown; default: done"`
-	RetryAfter string            `json:"retry_after,omitempty" doc:"not to be tried again before, such as 90s"`
+	RetryAfter json.RawMessage   `json:"retry_after,omitempty" doc:"not to be tried again before, such as 90s"`
 	Effects    map[string]int64  `json:"effects,omitempty" doc:"what was done, counted"`
 	Amount     map[string]string `json:"amount,omitempty" doc:"decimals in quotes, by currency"`
 	Result     json.RawMessage   `json:"result,omitempty" doc:"any JSON, kept as the result of the run"`
 	Message    string            `json:"message,omitempty" doc:"for people"`
 }
 
-// reportedJSON is what became of a report.
+// reportedJSON is daybook/report.v1: what became of a report.
 type reportedJSON struct {
 	Schema  string           `json:"schema"`
 	Key     daybook.Key      `json:"key"`
-	Outcome daybook.Result   `json:"outcome"`          // as it was understood
-	Late    bool             `json:"late,omitempty"`   // it settled what was open
-	State   daybook.State    `json:"state"`            // of the run, afterwards
-	Reason  daybook.Reason   `json:"reason,omitempty"` // beside the state
-	Due     time.Time        `json:"due,omitzero"`     // when it is tried, or asked for, next
+	Outcome daybook.Result   `json:"outcome,omitempty" doc:"as it was understood"`
+	Late    bool             `json:"late,omitempty" doc:"it settled what had been left open"`
+	State   daybook.State    `json:"state" doc:"of the run, afterwards"`
+	Reason  daybook.Reason   `json:"reason,omitempty"`
+	Due     time.Time        `json:"due,omitzero" doc:"when it is tried, or asked for, next"`
 	Run     *control.RunJSON `json:"run,omitempty"`
 }
 
@@ -53,11 +53,15 @@ func (a *api) reported(c *call, o daybook.Outcome) (answer, error) {
 	if err != nil {
 		return a.notReported(c, err), nil
 	}
-	j := reportedJSON{Schema: "daybook/report.v1", Key: c.who.attempt.Key, Outcome: o.Result, Late: done.Late, State: done.Run.State, Reason: done.Run.Reason, Run: control.Nested(done.Run)}
+	return reportedAnswer(c, o.Result, done), nil
+}
+
+func reportedAnswer(c *call, said daybook.Result, done control.Reported) answer {
+	j := reportedJSON{Schema: "daybook/report.v1", Key: c.who.attempt.Key, Outcome: said, Late: done.Late, State: done.Run.State, Reason: done.Run.Reason, Run: control.Nested(done.Run)}
 	if done.Run.State.Live() {
 		j.Due = done.Run.Due
 	}
-	return answer{status: 200, body: j, final: true}, nil
+	return answer{status: 200, body: j, final: true}
 }
 
 // notReported says why a report changed nothing, and how the run stands.

@@ -23,6 +23,7 @@ const (
 	room       = 16 << 10
 	askLimit   = daybook.MaxPayloadBytes + room
 	reportSize = daybook.MaxResultBytes
+	endLimit   = 4*(daybook.MaxResultBytes+daybook.MaxOutputBytes) + room // JSON writes a character in up to six bytes, few of them
 )
 
 // routes is the table. It is never changed.
@@ -40,6 +41,21 @@ var routes = []*route{
 	{
 		method: http.MethodPost, path: "/api/v1/callbacks/{key...}", needs: worker, limit: reportSize, body: reportBody{}, do: (*api).callback,
 		does:    "The one report of an HTTP job that answered 202: its address is the header Daybook-Callback of the request. No body means done.",
+		answers: map[int]any{200: reportedJSON{}},
+	},
+	{
+		method: http.MethodPost, path: "/api/v1/claims", needs: actor, limit: askLimit, body: claimBody{}, do: (*api).claim,
+		does:    "Claim a key to do its work: 201 with the right to, 202 under way or not now, 200 known already; refused is 409, or 422 with another payload than before.",
+		answers: map[int]any{200: claimJSON{}, 201: claimJSON{}, 202: claimJSON{}},
+	},
+	{
+		method: http.MethodPost, path: "/api/v1/claims/renew", needs: worker, limit: room, body: renewBody{}, do: (*api).renew,
+		does:    "Keep a claim for another lease. 409: it is not held any more.",
+		answers: map[int]any{200: renewedJSON{}},
+	},
+	{
+		method: http.MethodPost, path: "/api/v1/claims/end", needs: worker, limit: endLimit, body: endBody{}, do: (*api).end,
+		does:    "Report the end of a claimed try. 409: the run has moved on, or it was reported before.",
 		answers: map[int]any{200: reportedJSON{}},
 	},
 	{

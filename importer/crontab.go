@@ -30,8 +30,14 @@ func Crontab(tables []Table, what string, o Options) Result {
 		"A fire that was missed is run later, which cron never does: missed: skip leaves it out. A fire waits while the run before it works; cron starts both: overlap: allow does.",
 		"cron gives a command HOME, LOGNAME, SHELL and PATH=/usr/bin:/bin. Here it gets what daybook serve was started with, and env.",
 		"Which jobs touch money? Give them priority: P0, effects: once, and a probe or remembers: then a crash is asked about, never repeated.")
+	mailed := false
 	for _, t := range tables {
-		(&reader{draft: d, table: t}).read()
+		r := &reader{draft: d, table: t}
+		r.read()
+		mailed = mailed || r.mail == nil && len(r.entries) > 0
+	}
+	if mailed {
+		d.notes = append(d.notes, "Without MAILTO cron mails to the owner of the table what a command prints. Here it is kept, and nobody is told of a failure until there are channels and alerts.")
 	}
 	return d.result()
 }

@@ -37,53 +37,9 @@ const claimKey = `UPDATE daybook_live SET ` + claimSets + ` WHERE key /*pick(*/S
 // Claim implements daybook.Claimer.
 func (s *Store) Claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*daybook.Run, error) {
 	var claimed []*daybook.Run
-	err := s.write(ctx, "claim runs", func(ctx context.Context, t *tx) error {
-		var keys []string
-		take := func(rows *sql.Rows) error {
-			var k string
-			err := rows.Scan(&k)
-			keys = append(keys, k)
-			return err
-		}
-		if c.Key == "" && c.Limit >= manyRows {
-			if err := t.pin(ctx); err != nil {
-				return err
-			}
-		}
-		base := []any{c.NewID(), c.Node, us(c.Lease), us(now)}
-		if c.Key != "" {
-			if err := t.query(ctx, claimKey, take, append(base, string(c.Key))...); err != nil {
-				return err
-			}
-		} else {
-			for _, p := range []daybook.Priority{daybook.P0, daybook.P1} {
-				if left := c.Limit - len(keys); left > 0 {
-					if err := t.query(ctx, claimDue, take, append(base, string(c.Lane), c.Home, string(p), int64(left))...); err != nil {
-						return err
-					}
-				}
-			}
-		}
-		claimed = make([]*daybook.Run, 0, len(keys))
-		if len(keys) == 0 {
-			return nil
-		}
-		found, err := s.findRuns(ctx, t.query, keys)
-		if err != nil {
-			return err
-		}
-		for _, k := range keys {
-			r := found[daybook.Key(k)]
-			claimed = append(claimed, r)
-			if r.Asking == "" {
-				continue
-			}
-			// A letter stands open while the far side is asked again; the answer closes it.
-			if err := s.loadLetter(ctx, t.query, r); err != nil {
-				return err
-			}
-		}
-		return nil
+	err := s.write(ctx, "claim runs", func(ctx context.Context, t *tx) (err error) {
+		claimed, err = t.claim(ctx, c, now)
+		return err
 	})
 	if err != nil && s.d.unique(err) {
 		// Two runs of one line were claimed at once: the index let one through. The others wait for the next claim.
@@ -93,6 +49,56 @@ func (s *Store) Claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*d
 		return nil, err
 	}
 	return claimed, nil // never before the claim has been committed
+}
+
+// claim takes due runs in a transaction.
+func (t *tx) claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*daybook.Run, error) {
+	var keys []string
+	take := func(rows *sql.Rows) error {
+		var k string
+		err := rows.Scan(&k)
+		keys = append(keys, k)
+		return err
+	}
+	if c.Key == "" && c.Limit >= manyRows {
+		if err := t.pin(ctx); err != nil {
+			return nil, err
+		}
+	}
+	base := []any{c.NewID(), c.Node, us(c.Lease), us(now)}
+	if c.Key != "" {
+		if err := t.query(ctx, claimKey, take, append(base, string(c.Key))...); err != nil {
+			return nil, err
+		}
+	} else {
+		for _, p := range []daybook.Priority{daybook.P0, daybook.P1} {
+			if left := c.Limit - len(keys); left > 0 {
+				if err := t.query(ctx, claimDue, take, append(base, string(c.Lane), c.Home, string(p), int64(left))...); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	claimed := make([]*daybook.Run, 0, len(keys))
+	if len(keys) == 0 {
+		return claimed, nil
+	}
+	found, err := t.s.findRuns(ctx, t.query, keys)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range keys {
+		r := found[daybook.Key(k)]
+		claimed = append(claimed, r)
+		if r.Asking == "" {
+			continue
+		}
+		// A letter stands open while the far side is asked again; the answer closes it.
+		if err := t.s.loadLetter(ctx, t.query, r); err != nil {
+			return nil, err
+		}
+	}
+	return claimed, nil
 }
 
 const beginRun = `UPDATE daybook_live SET begun_us = $4 WHERE key = $1 AND state = 'running' AND fence = $2 AND claim = $3`

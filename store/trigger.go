@@ -98,9 +98,19 @@ func (s *Store) Trigger(ctx context.Context, a daybook.Ask, template *daybook.Ru
 				}
 			}
 			run = found
+		} else if run, err = s.findRun(ctx, t.query, a.Key); err != nil {
+			return err
+		}
+		if a.Take == nil || run == nil || reply.Outcome == daybook.Refused || run.Reason == daybook.ReasonSettling {
 			return nil
 		}
-		run, err = s.findRun(ctx, t.query, a.Key)
+		taken, err := t.claim(ctx, *a.Take, now)
+		if err != nil && s.d.unique(err) {
+			return errMet // another run of its line was claimed at once: seen when it is done again
+		}
+		if len(taken) == 1 {
+			run = taken[0]
+		}
 		return err
 	})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 func newExport(a *app) *cobra.Command {
-	return noun("export", textExport, newExportJobs(a), newExportActivity(a))
+	return noun("export", textExport, newExportJobs(a), newExportActivity(a), notYet("differences"))
 }
 
 func newExportJobs(a *app) *cobra.Command {

@@ -95,7 +95,7 @@ func notInThisVersion(cmd *cobra.Command) error {
 		return err.WithHint("a run is one effect as a whole: effects: once, with probe or remembers")
 	case "backfill":
 		return err.WithHint("one window at a time: daybook job trigger JOB --date 2026-10-26")
-	case "reconcile", "diff":
+	case "reconcile", "diff", "differences":
 		return err.WithHint("a check of yours can be a job: one that exits 65 opens a dead letter")
 	case "drill":
 		return err.WithHint("ask twice and compare: daybook job trigger JOB --date 2026-10-26")

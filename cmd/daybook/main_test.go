@@ -216,11 +216,13 @@ func TestInit(t *testing.T) {
 	for _, line := range strings.Split(string(src), "\n") {
 		if rest, ok := strings.CutPrefix(line, "  # "); ok {
 			line = "  " + rest
+		} else if rest, ok := strings.CutPrefix(line, "# "); ok && (strings.HasPrefix(rest, "  ") && !strings.HasPrefix(rest, `  "`) || strings.HasPrefix(rest, "channels:") || strings.HasPrefix(rest, "alerts:")) {
+			line = rest
 		}
 		all.WriteString(line + "\n")
 	}
 	f, err := config.Parse(path, []byte(all.String()))
-	if err != nil || len(f.Jobs) != 4 || len(f.Warnings) != 0 {
+	if err != nil || len(f.Jobs) != 5 || len(f.Channels) != 2 || len(f.Warnings) != 0 {
 		t.Errorf("examples uncommented: %v", err)
 	}
 	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {

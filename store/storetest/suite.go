@@ -31,6 +31,7 @@ var suite = []topic{
 	{"keeper", keeperCases},
 	{"migrate", migrateCases},
 	{"alerts", alertCases},
+	{"take", takeCases},
 	{"tokens", tokenCases},
 	{"busy", busyCases},
 	{"faults", faultCases},
