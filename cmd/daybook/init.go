@@ -102,7 +102,7 @@ func (a *app) initFromCrontab(ctx context.Context, path string, o initOptions) e
 	if o.dryRun {
 		return a.imported(r)
 	}
-	if err := writeNew(path, r.YAML, 0o644); err != nil {
+	if err := writeNew(path, r.YAML, 0o600); err != nil { // a crontab may hold what nobody else may read
 		return err
 	}
 	if a.flags.json {
