@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +21,8 @@ import (
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/alert"
 	"github.com/daybook-run/daybook/config"
+	"github.com/daybook-run/daybook/control"
+	"github.com/daybook-run/daybook/httpapi"
 	"github.com/daybook-run/daybook/internal/golden"
 	"github.com/daybook-run/daybook/internal/lang"
 	"github.com/daybook-run/daybook/runner"
@@ -56,7 +61,7 @@ func TestReference(t *testing.T) {
 		make func(*testing.T, tongue) string
 	}{
 		{"README.md", referenceIndex}, {"file.md", fileReference}, {"commands.md", commandsReference}, {"codes.md", codesReference}, {"environment.md", environmentReference},
-		{"triggers.md", triggersReference}, {"alerts.md", alertsReference}, {"limits.md", limitsReference},
+		{"triggers.md", triggersReference}, {"alerts.md", alertsReference}, {"api.md", apiReference}, {"limits.md", limitsReference},
 	}
 	for _, name := range lang.Languages {
 		dir, l := docsRoot+"docs/reference/", tongue{lang.For(name)}
@@ -123,6 +128,7 @@ func referenceIndex(_ *testing.T, l tongue) string {
 		l.of("- [Environment and headers](environment.md): what a job is given", "- [环境变量和请求头](environment.md)：任务得到什么"),
 		l.of("- [Triggers and states](triggers.md): what asking again does", "- [触发与状态](triggers.md)：再问一次会怎样"),
 		l.of("- [Alerts](alerts.md): kinds and channels", "- [告警](alerts.md)：种类和渠道"),
+		l.of("- [HTTP API](api.md): the routes of `serve --listen`", "- [HTTP API](api.md)：`serve --listen` 的路由"),
 		l.of("- [Limits](limits.md)", "- [限制](limits.md)"),
 	}, "\n") + "\n"
 }
@@ -535,6 +541,67 @@ func alertsReference(t *testing.T, l tongue) string {
 	}
 	b.WriteString(rows([]string{l.of("Type", "类型"), l.of("It needs", "必须有"), l.of("It takes", "可以有")}, list))
 	return b.String()
+}
+
+// apiReference lists the routes, as the OpenAPI document that serve answers with has them.
+func apiReference(t *testing.T, l tongue) string {
+	t.Helper()
+	d := newDesk(t, time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC), jsonFile)
+	var document struct {
+		Paths map[string]map[string]struct {
+			Summary     string                `json:"summary"`
+			Security    []map[string][]string `json:"security"`
+			Description string                `json:"description"`
+			Responses   map[string]any        `json:"responses"`
+		} `json:"paths"`
+	}
+	if err := json.Unmarshal([]byte(d.openAPI()), &document); err != nil {
+		t.Fatal(err)
+	}
+	var list [][]string
+	for _, path := range slices.Sorted(maps.Keys(document.Paths)) {
+		for _, method := range slices.Sorted(maps.Keys(document.Paths[path])) {
+			op := document.Paths[path][method]
+			needs := l.of("nothing", "无")
+			for _, s := range op.Security {
+				if _, ok := s["attempt"]; ok {
+					needs = "`Daybook-Token`"
+				} else if role := strings.TrimSuffix(strings.TrimPrefix(op.Description, "Needs a token of role "), "."); role != "" {
+					needs = l.of("token: ", "令牌：") + code1(role)
+				}
+			}
+			statuses := slices.DeleteFunc(slices.Sorted(maps.Keys(op.Responses)), func(s string) bool { return s == "default" })
+			list = append(list, []string{code1(strings.ToUpper(method) + " " + path), needs, strings.Join(statuses, ", "), l.Phrase(op.Summary)})
+		}
+	}
+	if len(list) < 8 {
+		t.Errorf("only %d routes", len(list))
+	}
+	return l.of("# HTTP API\n", "# HTTP API\n") + "\n" + madeOf + "\n" +
+		l.of("What `daybook serve --listen` answers. The whole document, with bodies, is `GET /api/v1/openapi.json`. Errors are problem details (RFC 9457) with `key`, `outcome` and `next`, the command to run. "+
+			"A POST may bring an `Idempotency-Key`: made again with the same key and body within 24 hours it gets the same answer and does nothing.\n",
+			"`daybook serve --listen` 提供的接口。带请求体的完整描述见 `GET /api/v1/openapi.json`。错误采用 problem details（RFC 9457），并带有 `key`、`outcome` 和 `next`，后者是可以执行的命令。"+
+				"POST 可以带 `Idempotency-Key`：24 小时内用同样的键和正文再调一次，得到同样的答复，什么也不做。\n") +
+		"\n" + rows([]string{l.of("Route", "路由"), l.of("It needs", "需要"), l.of("Answers", "答复"), l.of("What it does", "作用")}, list)
+}
+
+// openAPI returns the document that describes the HTTP door.
+func (d *desk) openAPI() string {
+	d.t.Helper()
+	d.must(0, "db", "migrate")
+	var out, errs bytes.Buffer
+	var text string
+	a := d.app(&out, &errs)
+	a.flags.config = filepath.Join(d.dir, "daybook.yaml")
+	if err := a.withControl(d.t.Context(), func(_ *ledger, c *control.Control) error {
+		w := httptest.NewRecorder()
+		httpapi.Handler(c).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/openapi.json", nil))
+		text = w.Body.String()
+		return nil
+	}); err != nil {
+		d.t.Fatal(err)
+	}
+	return text
 }
 
 func limitsReference(_ *testing.T, l tongue) string {
