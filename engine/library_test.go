@@ -188,9 +188,6 @@ func TestHandleCollectsFaults(t *testing.T) {
 	commanded := handled("command")
 	commanded.Command.Argv = []string{"true"}
 	e.Handle(commanded, nothing)
-	stepped := handled("steps")
-	stepped.Steps = true
-	e.Handle(stepped, nothing)
 	e.Retire("renew")
 	_, triggered := e.Trigger(t.Context(), "renew", daybook.At("2026-03-02"))
 	for what, err := range map[string]error{"Err": e.Err(), "Start": e.Start(t.Context()), "Trigger": triggered} {
@@ -199,7 +196,7 @@ func TestHandleCollectsFaults(t *testing.T) {
 			continue
 		}
 		for _, want := range []string{"job renew is handled twice: give one of them", "job nobody is handled by no function", "job money is P0 and does not say effects: effects: once if",
-			"job command has a command", "job steps declares steps", "job renew is both handled and retired"} {
+			"job command has a command", "job renew is both handled and retired"} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%s does not say %q: %v", what, want, err)
 			}
