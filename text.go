@@ -66,6 +66,12 @@ func (t Text) IsZero() bool { return t.format == "" && len(t.args) == 0 }
 // MarshalText writes the English sentence: what programs read is in one language.
 func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
+// UnmarshalText reads a finished English sentence.
+func (t *Text) UnmarshalText(b []byte) error {
+	*t = literal(string(b))
+	return nil
+}
+
 // literal makes a Text of a finished English text.
 func literal(s string) Text { return Text{format: strings.ReplaceAll(s, "%", "%%")} }
 

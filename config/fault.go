@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/internal/lang"
 )
 
 // Fault is one thing wrong with a file, or, as a warning, one thing that is allowed and surprises people.
@@ -37,13 +38,16 @@ func (f Fault) Place() string {
 }
 
 // String returns the fault over several lines: place and message, excerpt, remedy.
-func (f Fault) String() string {
-	s := f.Place() + ": " + f.Message
+func (f Fault) String() string { return f.In(lang.For(lang.English)) }
+
+// In is String in a language.
+func (f Fault) In(p lang.Printer) string {
+	s := f.Place() + ": " + p.Error(f.Err)
 	if f.Excerpt != "" {
 		s += "\n" + f.Excerpt
 	}
-	if f.Hint != "" {
-		s += "\n  → " + f.Hint
+	if hint := p.Hint(f.Err); hint != "" {
+		s += "\n  → " + hint
 	}
 	return s
 }
@@ -54,16 +58,19 @@ type Errors []Fault
 // maxShown bounds what one broken file prints: nobody reads more, and 5 MB of faults help nobody.
 const maxShown = 100
 
-func (e Errors) Error() string {
+func (e Errors) Error() string { return e.In(lang.For(lang.English)) }
+
+// In is Error in a language.
+func (e Errors) In(p lang.Printer) string {
 	var b strings.Builder
 	for i, f := range e[:min(len(e), maxShown)] {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		b.WriteString(f.String())
+		b.WriteString(f.In(p))
 	}
 	if more := len(e) - maxShown; more > 0 {
-		fmt.Fprintf(&b, "\n… and %d more", more)
+		b.WriteString("\n" + p.F("… and %d more", more))
 	}
 	return b.String()
 }

@@ -37,7 +37,10 @@ func moreDifferences(n int) daybook.Text { return daybook.Say("and %d more", n) 
 func (a Answer) Line() string { return a.Text().String() }
 
 // Text says in one sentence, or a few, what became of a trigger. It begins with the key.
-func (a Answer) Text() daybook.Text {
+func (a Answer) Text() daybook.Text { return daybook.Say("%s  %s", a.Key, a.Said()) }
+
+// Said is Text without the key.
+func (a Answer) Said() daybook.Text {
 	said := a.sentence()
 	if a.Cover != nil && a.Because != daybook.BecauseCovered {
 		said = daybook.Say("is covered by %s: %s", a.Cover.Key, said)
@@ -52,7 +55,7 @@ func (a Answer) Text() daybook.Text {
 	case a.forOnce():
 		waits = onceOnly()
 	}
-	return daybook.Say("%s  %s", a.Key, daybook.Join(said, held, waits))
+	return daybook.Join(said, held, waits)
 }
 
 func heldText(r *daybook.Run) daybook.Text { return daybook.Say("It is held: %s.", r.Hold) }

@@ -30,13 +30,13 @@ func attemptText(a daybook.Attempt) daybook.Text {
 	took := a.EndedAt.Sub(begun)
 	switch timed := !begun.IsZero() && took > 0; {
 	case timed && a.Node != "":
-		return daybook.Say("attempt %d → %s%s after %s on %s", a.Number, resultText(a.Result), detail, short(took), oneLine(a.Node))
+		return daybook.Say("attempt %d → %s%s after %s on %s", a.Number, ResultText(a.Result), detail, short(took), oneLine(a.Node))
 	case timed:
-		return daybook.Say("attempt %d → %s%s after %s", a.Number, resultText(a.Result), detail, short(took))
+		return daybook.Say("attempt %d → %s%s after %s", a.Number, ResultText(a.Result), detail, short(took))
 	case a.Node != "":
-		return daybook.Say("attempt %d → %s%s on %s", a.Number, resultText(a.Result), detail, oneLine(a.Node))
+		return daybook.Say("attempt %d → %s%s on %s", a.Number, ResultText(a.Result), detail, oneLine(a.Node))
 	}
-	return daybook.Say("attempt %d → %s%s", a.Number, resultText(a.Result), detail)
+	return daybook.Say("attempt %d → %s%s", a.Number, ResultText(a.Result), detail)
 }
 
 func runningText(r *daybook.Run) daybook.Text {
@@ -47,18 +47,18 @@ func runningText(r *daybook.Run) daybook.Text {
 }
 
 func questionText(a daybook.Attempt) daybook.Text {
-	return daybook.Say("asked about %s → %s", a.WireKey, resultText(a.Result))
+	return daybook.Say("asked about %s → %s", a.WireKey, ResultText(a.Result))
 }
 
 func lateText(a daybook.Attempt) daybook.Text {
 	if a.LateTaken {
-		return daybook.Say("attempt %d reported late: %s, taken", a.Number, resultText(a.LateResult))
+		return daybook.Say("attempt %d reported late: %s, taken", a.Number, ResultText(a.LateResult))
 	}
-	return daybook.Say("attempt %d reported late: %s, kept as evidence only", a.Number, resultText(a.LateResult))
+	return daybook.Say("attempt %d reported late: %s, kept as evidence only", a.Number, ResultText(a.LateResult))
 }
 
-// resultText is the word for a result.
-func resultText(r daybook.Result) daybook.Text {
+// ResultText is the word for a result.
+func ResultText(r daybook.Result) daybook.Text {
 	switch r {
 	case daybook.ResultDone:
 		return daybook.Say("done")

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -85,9 +84,9 @@ func (a *app) alertList(ctx context.Context, all bool, limit int) error {
 				}
 				continue
 			}
-			told := strings.Join(r.Reached, " ")
-			if told == "" {
-				told = "nobody"
+			told := daybook.Say("%s", strings.Join(r.Reached, " "))
+			if len(r.Reached) == 0 {
+				told = daybook.Say("nobody")
 			}
 			g.add(r.ID(), a.moment(r.At, zones[r.Job]), string(r.Priority), string(r.Kind), cmp.Or(string(r.Key), r.Job), told, a.alertState(r),
 				cmp.Or(r.LastError, r.LastGood)+" ")
@@ -114,16 +113,16 @@ func (a *app) alertList(ctx context.Context, all bool, limit int) error {
 	})
 }
 
-func (a *app) alertState(r notice.Row) string {
+func (a *app) alertState(r notice.Row) daybook.Text {
 	switch {
 	case !r.ClosedAt.IsZero():
-		return "over"
+		return daybook.Say("over")
 	case !r.AckedAt.IsZero():
-		return "acked by " + oneLine(r.AckedBy)
+		return daybook.Say("acked by %s", oneLine(r.AckedBy))
 	case r.MutedUntil.After(a.Now()):
-		return "muted"
+		return daybook.Say("muted")
 	}
-	return "open"
+	return daybook.Say("open")
 }
 
 // ackJSON is daybook/alert-ack.v1.
@@ -159,19 +158,19 @@ func (a *app) alertAck(ctx context.Context, id, note string) error {
 			return err
 		}
 		r := change.Alert
-		message := fmt.Sprintf("%s is acknowledged: it is not repeated; its end will be told.", r.ID())
+		message := daybook.Say("%s is acknowledged: it is not repeated; its end will be told.", r.ID())
 		switch {
 		case !change.Changed && !r.AckedAt.IsZero():
-			message = fmt.Sprintf("%s was acknowledged already, by %s.", r.ID(), oneLine(r.AckedBy))
+			message = daybook.Say("%s was acknowledged already, by %s.", r.ID(), oneLine(r.AckedBy))
 		case !change.Changed:
-			message = fmt.Sprintf("%s is over: there is nothing to acknowledge.", r.ID())
+			message = daybook.Say("%s is over: there is nothing to acknowledge.", r.ID())
 		case !r.ClosedAt.IsZero():
-			message = fmt.Sprintf("%s is acknowledged, and over with that.", r.ID())
+			message = daybook.Say("%s is acknowledged, and over with that.", r.ID())
 		}
 		if a.flags.json {
-			return a.printJSON(ackJSON{"daybook/alert-ack.v1", change.Changed, message, newAlertJSON(r)})
+			return a.printJSON(ackJSON{"daybook/alert-ack.v1", change.Changed, message.String(), newAlertJSON(r)})
 		}
-		if _, err := fmt.Fprintln(a.Stdout, message); err != nil {
+		if err := a.line("%s", message); err != nil {
 			return err
 		}
 		if r.Key != "" && r.ClosedAt.IsZero() {
@@ -203,7 +202,7 @@ func newAlertMute(a *app) *cobra.Command {
 			if err != nil {
 				return flagged("--for", err)
 			}
-			if err := needReason(note, "a mute"); err != nil {
+			if err := needReason(note, daybook.Say("a mute")); err != nil {
 				return err
 			}
 			return a.alertMute(cmd.Context(), args[0], time.Duration(d), note)
@@ -228,15 +227,14 @@ func (a *app) alertMute(ctx context.Context, job string, length time.Duration, n
 		if v.Job != nil {
 			zone = v.Job.Timezone
 		}
-		message := fmt.Sprintf("alerts of %s are not sent until %s; they stand open all the same: daybook alert list", job, stamp(m.Until, a.zoneOf(zone)))
+		message := daybook.Say("alerts of %s are not sent until %s; they stand open all the same: daybook alert list", job, stamp(m.Until, a.zoneOf(zone)))
 		if length == 0 {
-			message = fmt.Sprintf("alerts of %s are sent again", job)
+			message = daybook.Say("alerts of %s are sent again", job)
 		}
 		if a.flags.json {
-			return a.printJSON(muteJSON{"daybook/alert-mute.v1", job, m.Until, m.By, m.Note, message})
+			return a.printJSON(muteJSON{"daybook/alert-mute.v1", job, m.Until, m.By, m.Note, message.String()})
 		}
-		_, err = fmt.Fprintln(a.Stdout, message)
-		return err
+		return a.line("%s", message)
 	})
 }
 
@@ -292,12 +290,10 @@ func (a *app) alertTest(ctx context.Context, names []string) error {
 		case a.flags.json:
 			err = a.printJSON(answer)
 		case sent == nil:
-			_, err = fmt.Fprintf(a.Stdout, "%s %s: sent\n", a.mark("✓"), name)
+			err = a.line("%s %s: sent", a.mark("✓"), name)
 		default:
-			_, err = fmt.Fprintf(a.Stdout, "%s %s: not sent: %s\n", a.mark("✕"), name, answer.Error)
-			if hint := daybook.HintOf(sent); hint != "" {
-				a.say("  → %s", hint)
-			}
+			err = a.line("%s %s: not sent: %s", a.mark("✕"), name, sent)
+			a.nextText(daybook.HintText(sent))
 		}
 		if err != nil {
 			return err

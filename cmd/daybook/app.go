@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -109,6 +110,8 @@ func (a *app) root() *cobra.Command {
 	root.SetHelpCommand(newHelp(a))
 	root.SetHelpFunc(a.help(root.HelpFunc()))
 	a.completeTree(root)
+	root.SetUsageFunc(a.usage)
+	a.translate(root)
 	return root
 }
 
@@ -139,7 +142,7 @@ func (a *app) checkGlobals() error {
 }
 
 func flagged(flag string, err error) error {
-	return &daybook.Error{Code: daybook.CodeInvalid, Message: flag, Err: err, Hint: daybook.HintOf(err)}
+	return daybook.Invalid("%s", flag).Because(err)
 }
 
 // configPath returns the file to read: --config, DAYBOOK_CONFIG, or daybook.yaml.
@@ -252,13 +255,13 @@ func (a *app) report(err error) {
 	if a.flags.json {
 		var v any = errorJSON{"daybook/error.v1", string(daybook.CodeOf(err)), config.Mask(err.Error()), daybook.HintOf(err), nil}
 		if isFile {
-			v = errorJSON{"daybook/error.v1", string(daybook.CodeInvalid), tellFaults(faults), "", faults}
+			v = errorJSON{"daybook/error.v1", string(daybook.CodeInvalid), tellFaults(faults).String(), "", faults}
 		}
 		_ = writeJSON(a.Stderr, v) // nobody is left to tell
 		return
 	}
 	if isFile {
-		fmt.Fprintf(a.Stderr, "%s\ndaybook: %s\n", faults.Error(), tellFaults(faults))
+		fmt.Fprintf(a.Stderr, "%s\ndaybook: %s\n", faults.In(a.lang), a.lang.Say(tellFaults(faults)))
 		return
 	}
 	fmt.Fprintf(a.Stderr, "daybook: %s\n", severalLines.Replace(config.Mask(a.lang.Error(err))))
@@ -278,15 +281,8 @@ type errorJSON struct {
 	Faults  []config.Fault `json:"faults,omitempty"`
 }
 
-func tellFaults(faults config.Errors) string {
-	return plural(len(faults), "fault") + " in " + faults[0].File
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+func tellFaults(faults config.Errors) daybook.Text {
+	return daybook.Count(len(faults), "%d fault in %s", "%d faults in %s", faults[0].File)
 }
 
 // noun makes a command that only holds others.
@@ -314,7 +310,7 @@ func needVerb(cmd *cobra.Command, args []string) error {
 
 // flagError says what is wrong with a flag, and which one was probably meant.
 func flagError(cmd *cobra.Command, err error) error {
-	out := &daybook.Error{Code: daybook.CodeInvalid, Message: err.Error(), Hint: fmt.Sprintf("%s --help lists the flags", cmd.CommandPath())}
+	out := badFlag(err).WithHint("%s --help lists the flags", cmd.CommandPath())
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
 		var names []string
@@ -322,10 +318,45 @@ func flagError(cmd *cobra.Command, err error) error {
 		cmd.Flags().VisitAll(add)
 		cmd.InheritedFlags().VisitAll(add)
 		if near := daybook.Nearest(unknown.GetSpecifiedName(), names); near != "" && len(unknown.GetSpecifiedName()) > 1 {
-			out.Hint = "did you mean --" + near + "?"
+			return out.WithHint("did you mean --%s?", near)
 		}
 	}
 	return out
+}
+
+// badFlag says in our words what pflag says in its own.
+func badFlag(err error) *daybook.Error {
+	var unknown *pflag.NotExistError
+	var empty *pflag.ValueRequiredError
+	var wrong *pflag.InvalidValueError
+	var syntax *pflag.InvalidSyntaxError
+	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
+		return daybook.Invalid("unknown shorthand flag: %q in -%s", unknown.GetSpecifiedName()[0], unknown.GetSpecifiedShortnames())
+	case errors.As(err, &unknown):
+		return daybook.Invalid("unknown flag: --%s", unknown.GetSpecifiedName())
+	case errors.As(err, &empty) && empty.GetSpecifiedShortnames() != "":
+		return daybook.Invalid("flag needs an argument: %q in -%s", empty.GetSpecifiedName()[0], empty.GetSpecifiedShortnames())
+	case errors.As(err, &empty):
+		return daybook.Invalid("flag needs an argument: --%s", empty.GetSpecifiedName())
+	case errors.As(err, &wrong):
+		return daybook.Invalid("invalid argument %q for %q flag", daybook.Clip(wrong.GetValue(), 60), "--"+wrong.GetFlag().Name).Because(plainValue(errors.Unwrap(wrong)))
+	case errors.As(err, &syntax):
+		return daybook.Invalid("bad flag syntax: %s", syntax.GetSpecifiedFlag())
+	}
+	return daybook.Invalid("%s", err)
+}
+
+// plainValue leaves out of an error what people did not write: which function refused the value.
+func plainValue(err error) error {
+	var number *strconv.NumError
+	if errors.As(err, &number) {
+		return number.Err
+	}
+	if err != nil && strings.HasPrefix(err.Error(), "time: ") {
+		return daybook.Invalid("a duration is written 90s, 10m or 1h30m")
+	}
+	return err
 }
 
 // exactly checks the number of arguments and names them when some are missing.

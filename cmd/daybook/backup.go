@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -46,7 +45,7 @@ func (a *app) backup(ctx context.Context, file string, dry bool) error {
 		}
 		if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 			if err != nil {
-				return &daybook.Error{Code: daybook.CodeInvalid, Message: "look for " + file, Err: plain(err)}
+				return daybook.Invalid("look for %s", file).Because(plain(err))
 			}
 			return exists(file)
 		}
@@ -64,11 +63,11 @@ func (a *app) backup(ctx context.Context, file string, dry bool) error {
 			return a.printJSON(j)
 		}
 		if dry {
-			_, err = fmt.Fprintf(a.Stdout, "would copy ledger %s to %s\n", info.ID, file)
+			err = a.line("would copy ledger %s to %s", info.ID, file)
 			a.dryRun()
 			return err
 		}
-		_, err = fmt.Fprintf(a.Stdout, "%s: %s, %s of ledger %s, read back and sound\n", file, size(j.Bytes), plural(int(j.Runs), "run"), info.ID)
+		err = a.line("%s: %s, %s of ledger %s, read back and sound", file, size(j.Bytes), daybook.Count(int(j.Runs), "%d run", "%d runs"), info.ID)
 		a.say("keep it off this machine: it holds every key, and so what is done already")
 		return err
 	})
@@ -80,12 +79,12 @@ func exists(file string) error {
 
 // copyLedger writes the copy beside its name, checks it, and gives it its name last.
 func copyLedger(ctx context.Context, db *sql.DB, file, id string) (bytes, runs int64, err error) {
-	fault := func(what string, err error) error {
-		return &daybook.Error{Code: daybook.CodeUnavailable, Message: what, Err: plain(err)}
+	fault := func(what daybook.Text, err error) error {
+		return daybook.New(daybook.CodeUnavailable, "%s", what).Because(plain(err))
 	}
 	part, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*.part") // mode 0600
 	if err != nil {
-		return 0, 0, (&daybook.Error{Code: daybook.CodeInvalid, Message: "write beside " + file, Err: plain(err)}).WithHint("name a file in a directory that you may write to")
+		return 0, 0, daybook.Invalid("write beside %s", file).Because(plain(err)).WithHint("name a file in a directory that you may write to")
 	}
 	defer func() {
 		if e := os.Remove(part.Name()); e != nil && !errors.Is(e, fs.ErrNotExist) {
@@ -93,16 +92,16 @@ func copyLedger(ctx context.Context, db *sql.DB, file, id string) (bytes, runs i
 		}
 	}()
 	if err := part.Close(); err != nil {
-		return 0, 0, fault("write beside "+file, err)
+		return 0, 0, fault(daybook.Say("write beside %s", file), err)
 	}
 	if _, err := db.ExecContext(ctx, "VACUUM INTO ?", part.Name()); err != nil {
-		return 0, 0, fault("copy the ledger", err)
+		return 0, 0, fault(daybook.Say("copy the ledger"), err)
 	}
 	if runs, err = readBack(ctx, part.Name(), id); err != nil {
-		return 0, 0, fault("the copy cannot be used", err)
+		return 0, 0, fault(daybook.Say("the copy cannot be used"), err)
 	}
 	if bytes, err = toDisk(part.Name()); err != nil {
-		return 0, 0, fault("write the copy to the disk", err)
+		return 0, 0, fault(daybook.Say("write the copy to the disk"), err)
 	}
 	switch err := os.Link(part.Name(), file); { // fails when the name was taken meanwhile
 	case errors.Is(err, fs.ErrExist):
@@ -126,7 +125,7 @@ func claimName(part, file string) error {
 		err = errors.Join(f.Close(), os.Rename(part, file))
 	}
 	if err != nil {
-		return &daybook.Error{Code: daybook.CodeUnavailable, Message: "name the copy " + file, Err: plain(err)}
+		return daybook.New(daybook.CodeUnavailable, "name the copy %s", file).Because(plain(err))
 	}
 	return nil
 }
@@ -167,7 +166,7 @@ func readBack(ctx context.Context, path, id string) (runs int64, err error) {
 		return 0, err
 	}
 	if got != id {
-		return 0, fmt.Errorf("it is ledger %s, not %s", got, id)
+		return 0, daybook.New(daybook.CodeInternal, "it is ledger %s, not %s", got, id)
 	}
 	return runs, db.QueryRowContext(ctx, "SELECT count(*) FROM daybook_runs").Scan(&runs)
 }

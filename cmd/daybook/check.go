@@ -107,13 +107,15 @@ func (a *app) check(path string, now time.Time) error {
 		if i == 0 {
 			a.say("")
 		}
-		a.say("warning: %s", fault)
+		a.say("warning: %s", fault.In(a.lang))
 	}
-	found := "no faults"
-	if len(all) > 0 {
-		found += ", " + plural(len(all), "warning")
+	a.say("")
+	jobs := daybook.Count(len(f.Jobs), "%d job", "%d jobs")
+	if len(all) == 0 {
+		a.say("%s: %s, no faults", path, jobs)
+		return nil
 	}
-	a.say("\n%s: %s, %s", path, plural(len(f.Jobs), "job"), found)
+	a.say("%s: %s, no faults, %s", path, jobs, daybook.Count(len(all), "%d warning", "%d warnings"))
 	return nil
 }
 
@@ -170,36 +172,39 @@ func newJobJSON(j *config.Job, now time.Time) jobJSON {
 func (a *app) printJob(w *bufio.Writer, j *config.Job, now time.Time) {
 	state := ""
 	if j.Paused {
-		state = "  paused"
+		state = "  " + a.lang.F("paused")
 	}
 	fmt.Fprintf(w, "%s  %s  %s%s\n", j.Name, j.Priority, j.Owner, state)
-	fmt.Fprintf(w, "  %s; window %s\n", j.Schedule.Describe(), j.Window)
+	fmt.Fprintf(w, "  %s\n", a.lang.F("%s; window %s", j.Schedule.Words(), j.Window))
 	if a.flags.verbose {
-		fmt.Fprintf(w, "  %s\n", policies(j))
+		fmt.Fprintf(w, "  %s\n", a.lang.Say(policies(j)))
 	}
 	loc := a.displayZone(j.Schedule.Location())
 	for _, f := range next(j, now) {
-		note := string(f.Note)
+		at, note := f.At.In(loc), string(f.Note)
 		if f.Skip != "" {
-			note = "skipped: " + string(f.Skip)
+			note = a.lang.F("skipped: %s", f.Skip)
 		}
-		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %s  →  %s  %s", f.At.In(loc).Format("Mon 2006-01-02 15:04:05 -07:00"), key(j, f), note), " "))
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %s %s  →  %s  %s", a.lang.Say(weekdays[at.Weekday()]), at.Format("2006-01-02 15:04:05 -07:00"), key(j, f), note), " "))
 	}
 }
 
+// weekdays are their short names, from Sunday on.
+var weekdays = [7]daybook.Text{daybook.Say("Sun"), daybook.Say("Mon"), daybook.Say("Tue"), daybook.Say("Wed"), daybook.Say("Thu"), daybook.Say("Fri"), daybook.Say("Sat")}
+
 // policies says in one line what happens when something goes wrong.
-func policies(j *config.Job) string {
-	ladder := make([]string, len(j.Retry.Backoff))
+func policies(j *config.Job) daybook.Text {
+	steps := make([]string, len(j.Retry.Backoff))
 	for i, d := range j.Retry.Backoff {
-		ladder[i] = config.Duration(d).String()
+		steps[i] = config.Duration(d).String()
 	}
-	if len(ladder) == 0 {
-		ladder = []string{"none"}
+	ladder, timeout := daybook.Say("none"), daybook.Say("none")
+	if len(steps) > 0 {
+		ladder = daybook.Say("%s", strings.Join(steps, " "))
 	}
-	timeout := "none"
 	if j.Timeout > 0 {
-		timeout = config.Duration(j.Timeout).String()
+		timeout = daybook.Say("%s", config.Duration(j.Timeout))
 	}
-	return fmt.Sprintf("effects %s, missed %s within %s, overlap %s, retries after %s, timeout %s, late after %s", j.Effects, j.Missed,
-		config.Duration(j.CatchupWindow), j.Overlap, strings.Join(ladder, " "), timeout, config.Duration(j.Expect.Grace))
+	return daybook.Say("effects %s, missed %s within %s, overlap %s, retries after %s, timeout %s, late after %s", j.Effects, j.Missed,
+		config.Duration(j.CatchupWindow), j.Overlap, ladder, timeout, config.Duration(j.Expect.Grace))
 }

@@ -21,7 +21,7 @@ func (a *app) plan(format string, args ...any) {
 }
 
 // proceed asks whether to do what was just shown. --yes answers; without anybody to ask it is refused, naming the flag.
-func (a *app) proceed(what string) error {
+func (a *app) proceed(what daybook.Text) error {
 	if a.flags.yes {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (a *app) proceed(what string) error {
 }
 
 // typed asks for the key of what touches money to be typed. given is what --confirm says; --yes is not enough.
-func (a *app) typed(what string, key daybook.Key, given string) error {
+func (a *app) typed(what daybook.Text, key daybook.Key, given string) error {
 	switch {
 	case given == string(key):
 		return nil
@@ -66,7 +66,7 @@ func (a *app) ask(question string) (string, error) {
 	fmt.Fprint(a.Stderr, question)
 	line, err := bufio.NewReader(a.Stdin).ReadString('\n')
 	if err != nil && err != io.EOF {
-		return "", &daybook.Error{Code: daybook.CodeInternal, Message: "read the answer", Err: err}
+		return "", daybook.New(daybook.CodeInternal, "read the answer").Because(err)
 	}
 	return strings.TrimSpace(line), nil
 }
@@ -75,7 +75,7 @@ func (a *app) ask(question string) (string, error) {
 func (a *app) dryRun() { a.say("dry run: nothing was written") }
 
 // needReason tells that a reason is missing before anybody is asked anything else.
-func needReason(note, act string) error {
+func needReason(note string, act daybook.Text) error {
 	if !strings.ContainsFunc(note, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c) }) {
 		return daybook.Invalid("%s needs a reason", act).WithHint("add --reason, a sentence for whoever reads the record later")
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -90,7 +91,7 @@ func (a *app) schemaOf(ctx context.Context, text string) (have int, err error) {
 		if strings.Contains(err.Error(), "no such table") || errors.As(err, &state) && state.SQLState() == "42P01" {
 			return 0, nil
 		}
-		return 0, &daybook.Error{Code: daybook.CodeUnavailable, Message: "the ledger cannot be read", Err: err}
+		return 0, daybook.New(daybook.CodeUnavailable, "the ledger cannot be read").Because(err)
 	}
 	return have, nil
 }
@@ -133,19 +134,19 @@ func (a *app) tellMigration(j migrateJSON) error {
 		j.Schema = "daybook/migrate.v1"
 		return a.printJSON(j)
 	}
-	text := fmt.Sprintf("the ledger has schema %d, the newest this program knows\n", j.To)
+	text := daybook.Say("the ledger has schema %d, the newest this program knows", j.To)
 	switch {
 	case j.From == j.To:
 	case j.DryRun && j.From == 0:
-		text = fmt.Sprintf("there is no ledger: it would be made with schema %d\n", j.To)
+		text = daybook.Say("there is no ledger: it would be made with schema %d", j.To)
 	case j.DryRun:
-		text = fmt.Sprintf("schema %d would become %d\n", j.From, j.To)
+		text = daybook.Say("schema %d would become %d", j.From, j.To)
 	case j.From == 0:
-		text = fmt.Sprintf("made the ledger with schema %d\n", j.To)
+		text = daybook.Say("made the ledger with schema %d", j.To)
 	default:
-		text = fmt.Sprintf("schema %d became %d\n", j.From, j.To)
+		text = daybook.Say("schema %d became %d", j.From, j.To)
 	}
-	if _, err := io.WriteString(a.Stdout, text); err != nil {
+	if err := a.line("%s", text); err != nil {
 		return err
 	}
 	if j.DryRun {
@@ -231,9 +232,20 @@ func (a *app) dbInfo(ctx context.Context) error {
 			return a.printJSON(j)
 		}
 		loc := a.zoneOf("")
-		_, err = fmt.Fprintf(a.Stdout, "ledger    %s\ndatabase  %s\nplace     %s\nschema    %d\ncreated   %s\nsequence  %d\nsize      %s and %s of log\nruns      %d\nserves    %d alive\n",
-			j.ID, j.Database, oneLine(j.Place), j.Version, stamp(j.Created, loc), j.Sequence, size(j.Bytes), size(j.WALBytes), j.Runs, j.Serves)
-		return err
+		w := bufio.NewWriter(a.Stdout)
+		row := func(label, format string, args ...any) {
+			fmt.Fprintf(w, "%s%s\n", pad(a.lang.Phrase(label), 10), oneLine(a.lang.F(format, args...)))
+		}
+		row("ledger", "%s", j.ID)
+		row("database", "%s", j.Database)
+		row("place", "%s", j.Place)
+		row("schema", "%d", j.Version)
+		row("created", "%s", stamp(j.Created, loc))
+		row("sequence", "%d", j.Sequence)
+		row("size", "%s and %s of log", size(j.Bytes), size(j.WALBytes))
+		row("runs", "%d", j.Runs)
+		row("serves", "%d alive", j.Serves)
+		return w.Flush()
 	})
 }
 
@@ -295,15 +307,16 @@ func (a *app) dbPrune(ctx context.Context, dry bool) error {
 		if a.flags.json {
 			return a.printJSON(map[string]any{"schema": "daybook/prune.v1", "runs": total, "log": span(keep.Log), "log_runs": keep.LogRuns, "dry_run": dry})
 		}
-		verb := "emptied the logs of"
-		if dry {
-			verb = "would empty the logs of"
-		}
-		rule := "older than " + span(keep.Log)
+		rule := daybook.Say("older than %s", spanText(keep.Log))
 		if keep.LogRuns > 0 {
-			rule += fmt.Sprintf(", or beyond the newest %d of a job", keep.LogRuns)
+			rule = daybook.Say("%s, or beyond the newest %d of a job", rule, keep.LogRuns)
 		}
-		if _, err := fmt.Fprintf(a.Stdout, "%s %s %s; keys, states and letters stay\n", verb, plural(total, "run"), rule); err != nil {
+		runs := daybook.Count(total, "%d run", "%d runs")
+		told := daybook.Say("emptied the logs of %s %s; keys, states and letters stay", runs, rule)
+		if dry {
+			told = daybook.Say("would empty the logs of %s %s; keys, states and letters stay", runs, rule)
+		}
+		if err := a.line("%s", told); err != nil {
 			return err
 		}
 		if dry {

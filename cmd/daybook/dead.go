@@ -137,7 +137,7 @@ func (a *app) deadGroups(letters []daybook.Letter) error {
 		}
 		list := strings.Join(names, " ")
 		if more := len(group.Keys) - len(names); more > 0 {
-			list += fmt.Sprintf(" and %d more", more)
+			list += " " + a.lang.F("and %d more", more)
 		}
 		g.add(fmt.Sprint(group.Count), string(group.Kind), daybook.Clip(oneLine(group.Error), 120), list)
 	}
@@ -162,9 +162,9 @@ func newDeadShow(a *app) *cobra.Command {
 // deadShowJSON is daybook/letter.v1 with the run, and what a replay would do.
 type deadShowJSON struct {
 	*letterJSON
-	Replay string   `json:"replay,omitempty"`
-	Run    *runJSON `json:"run"`
-	Output string   `json:"output,omitempty"`
+	Replay daybook.Text `json:"replay,omitzero"`
+	Run    *runJSON     `json:"run"`
+	Output string       `json:"output,omitempty"`
 }
 
 func (a *app) deadShow(ctx context.Context, key daybook.Key) error {
@@ -181,7 +181,7 @@ func (a *app) deadShow(ctx context.Context, key daybook.Key) error {
 			return err
 		}
 		open := r.Letter.State == daybook.LetterOpen
-		plan := ""
+		plan := daybook.Text{}
 		if open {
 			plan = a.replayPlan(r)
 		}
@@ -229,31 +229,27 @@ func lastOutput(ctx context.Context, c *control.Control, r *daybook.Run) (string
 	return "", nil
 }
 
-func (a *app) describeLetter(w *bufio.Writer, r *daybook.Run, plan, output string) {
+func (a *app) describeLetter(w *bufio.Writer, r *daybook.Run, plan daybook.Text, output string) {
 	l, loc := r.Letter, a.zoneOf(r.Zone)
-	row := func(name, format string, args ...any) {
-		fmt.Fprintf(w, "  %-11s%s\n", name, oneLine(fmt.Sprintf(format, args...)))
-	}
-	what := "dead letter"
+	row := func(label, format string, args ...any) { a.row(w, label, format, args...) }
+	what := daybook.Say("dead letter")
 	if l.Kind == daybook.LetterUnknown {
-		what = "dead letter: whether it happened is unknown"
+		what = daybook.Say("dead letter: whether it happened is unknown")
 	}
-	fmt.Fprintf(w, "%s  %s  %s %s, %s\n", l.Key, l.Priority, a.mark("✕"), what, l.State)
+	fmt.Fprintf(w, "%s  %s  %s %s\n", l.Key, l.Priority, a.mark("✕"), a.lang.F("%s, %s", what, l.State))
 	row("since", "%s (%s ago)", stamp(l.OpenedAt, loc), short(a.Now().Sub(l.OpenedAt)))
 	if l.State != daybook.LetterOpen {
-		row("closed", "%s by %s: %s", stamp(l.ClosedAt, loc), cmp.Or(l.ClosedBy, "nobody known"), l.Note)
+		row("closed", "%s by %s: %s", stamp(l.ClosedAt, loc), whoever(l.ClosedBy), l.Note)
 	}
 	row("error", "%s", l.Error)
 	row("attempts", "%d, the last %s", r.Attempts, stamp(cmp.Or(r.EndedAt, l.OpenedAt), loc))
 	if e := r.Effect; e != nil {
-		row("effect", "%s %s, wire key %s", e.Step, strings.ReplaceAll(string(e.State), "_", " "), r.Key.WireKey(e.Step, e.Generation))
+		row("effect", "%s %s, wire key %s", e.Step, effectText(e.State), r.Key.WireKey(e.Step, e.Generation))
 	}
 	if l.Refused > 0 {
-		row("asked", "%s refused since", plural(l.Refused, "trigger"))
+		row("asked", "%s", daybook.Count(l.Refused, "%d trigger refused since", "%d triggers refused since"))
 	}
-	if plan != "" {
-		row("replay", "%s", plan)
-	}
+	row("replay", "%s", plan)
 	if output != "" {
 		row("output", "of the last attempt")
 		for line := range strings.SplitSeq(output, "\n") {
@@ -262,17 +258,25 @@ func (a *app) describeLetter(w *bufio.Writer, r *daybook.Run, plan, output strin
 	}
 }
 
+// whoever is the name of a person, if it is known.
+func whoever(name string) daybook.Text {
+	if name == "" {
+		return daybook.Say("nobody known")
+	}
+	return daybook.Say("%s", name)
+}
+
 // replayPlan tells what a replay of a run would do, by the rule that carries it out.
-func (a *app) replayPlan(r *daybook.Run) string {
+func (a *app) replayPlan(r *daybook.Run) daybook.Text {
 	switch tr, err := r.Replay(a.person().Name, "", a.Now()); {
 	case err != nil && r.State == daybook.Dead:
-		return "refused: " + err.Error()
+		return daybook.Say("refused: %s", err)
 	case err != nil:
-		return fmt.Sprintf("nothing to replay: it is %s", r.State)
+		return daybook.Say("nothing to replay: it is %s", r.State)
 	case tr.Effect != nil:
-		return fmt.Sprintf("same key, attempt %d, failures reset, wire key %s", r.Attempts+1, r.Key.WireKey(tr.Effect.Step, tr.Effect.Generation))
+		return daybook.Say("same key, attempt %d, failures reset, wire key %s", r.Attempts+1, r.Key.WireKey(tr.Effect.Step, tr.Effect.Generation))
 	}
-	return fmt.Sprintf("same key, attempt %d, failures reset", r.Attempts+1)
+	return daybook.Say("same key, attempt %d, failures reset", r.Attempts+1)
 }
 
 func newDeadReplay(a *app) *cobra.Command {
@@ -310,7 +314,7 @@ func (a *app) deadReplay(ctx context.Context, list []daybook.Key, note string, d
 			return nil
 		}
 		if some {
-			if err := a.proceed("replay"); err != nil {
+			if err := a.proceed(daybook.Say("replay")); err != nil {
 				return err
 			}
 		}
@@ -349,7 +353,7 @@ func (a *app) showReplay(ctx context.Context, c *control.Control, list []daybook
 		some = some || refused == nil
 		switch {
 		case dry && a.flags.json:
-			j := actedJSON{Schema: "daybook/act.v1", Key: k, Act: "replay", From: r.State, To: r.State, Message: a.replayPlan(r), DryRun: true, Run: control.Nested(r)}
+			j := actedJSON{Schema: "daybook/act.v1", Key: k, Act: "replay", From: r.State, To: r.State, Message: a.replayPlan(r).String(), DryRun: true, Run: control.Nested(r)}
 			if refused == nil {
 				j.To = daybook.Retryable
 			}
@@ -357,7 +361,7 @@ func (a *app) showReplay(ctx context.Context, c *control.Control, list []daybook
 				return some, err
 			}
 		case dry:
-			if _, err := fmt.Fprintf(a.Stdout, "%s  %s\n", k, a.replayPlan(r)); err != nil {
+			if err := a.line("%s  %s", k, a.replayPlan(r)); err != nil {
 				return some, err
 			}
 		case refused == nil:
@@ -372,10 +376,10 @@ func (a *app) tellOne(answer control.Answer) error {
 	if a.flags.json {
 		return a.printJSON(control.NewAnswerJSON(answer))
 	}
-	if _, err := fmt.Fprintln(a.Stdout, a.shown(answer).Line()); err != nil {
+	if err := a.line("%s", a.shown(answer).Text()); err != nil {
 		return err
 	}
-	a.next(answer.Next())
+	a.nextText(answer.Do())
 	return nil
 }
 

@@ -50,7 +50,7 @@ func (a *app) demo(ctx context.Context, o demoFlags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.end(ctx)) }()
-	fmt.Fprintf(a.Stdout, "a shop with one charge due each day, and a payment gateway that keeps its own book        (dir %s)\n", d.dir)
+	fmt.Fprintln(a.Stdout, a.lang.F("a shop with one charge due each day, and a payment gateway that keeps its own book        (dir %s)", d.dir))
 	if err := d.startGateway(ctx); err != nil {
 		return d.interrupted(ctx, err)
 	}
@@ -106,7 +106,7 @@ type demo struct {
 func (a *app) newDemo(o demoFlags) (*demo, error) {
 	program, err := os.Executable()
 	if err != nil {
-		return nil, &daybook.Error{Code: daybook.CodeInternal, Message: "find this program", Err: err}
+		return nil, daybook.New(daybook.CodeInternal, "find this program").Because(err)
 	}
 	d := &demo{app: a, o: o, program: program, began: time.Now(), zone: "UTC"}
 	// Midnight would start one more renewal in mid-play.
@@ -121,7 +121,7 @@ func (a *app) newDemo(o demoFlags) (*demo, error) {
 		d.days = append(d.days, d.began.In(loc).AddDate(0, 0, -back).Format(time.DateOnly))
 	}
 	if d.dir, err = os.MkdirTemp("", "daybook-demo-"); err != nil {
-		return nil, &daybook.Error{Code: daybook.CodeUnavailable, Message: "make a directory for the demo", Err: err}
+		return nil, daybook.New(daybook.CodeUnavailable, "make a directory for the demo").Because(err)
 	}
 	return d, nil
 }
@@ -187,7 +187,7 @@ func (d *demo) three(ctx context.Context) error {
 	if err := d.serve(ctx); err != nil {
 		return err
 	}
-	if err := d.until(ctx, "the schedule starts the renewal", func() (bool, error) { return d.charged(today) > 0, nil }); err != nil {
+	if err := d.until(ctx, daybook.Say("the schedule starts the renewal"), func() (bool, error) { return d.charged(today) > 0, nil }); err != nil {
 		return err
 	}
 	retry, err := d.trigger(ctx, "platform", today)
@@ -205,8 +205,8 @@ func (d *demo) three(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.line("schedule → %s    platform retry → %s    you, clicking → %s", first, retry, click)
-	d.line("and the schedule, every 2 s from then on → %s", more)
+	d.speak("schedule → %s    platform retry → %s    you, clicking → %s", first, retry, click)
+	d.speak("and the schedule, every 2 s from then on → %s", more)
 	return d.check(today)
 }
 
@@ -220,7 +220,7 @@ func (d *demo) killed(ctx context.Context) error {
 	if _, err := d.trigger(ctx, "", yes); err != nil {
 		return err
 	}
-	if err := d.until(ctx, "a charge that is booked and not answered", func() (bool, error) { return d.charged(yes) > 0, nil }); err != nil {
+	if err := d.until(ctx, daybook.Say("a charge that is booked and not answered"), func() (bool, error) { return d.charged(yes) > 0, nil }); err != nil {
 		return err
 	}
 	if err := d.fault(ctx, `{"fault":"timeout_before","delay":"1m"}`); err != nil {
@@ -229,15 +229,15 @@ func (d *demo) killed(ctx context.Context) error {
 	if _, err := d.trigger(ctx, "", no); err != nil {
 		return err
 	}
-	if err := d.until(ctx, "a request that is not booked", func() (bool, error) { return d.requested(no) > 0, nil }); err != nil {
+	if err := d.until(ctx, daybook.Say("a request that is not booked"), func() (bool, error) { return d.requested(no) > 0, nil }); err != nil {
 		return err
 	}
 	d.server.kill()
-	d.line("kill -9: %s is charged and nobody knows, %s was asked for and is not charged", yes, no)
+	d.speak("kill -9: %s is charged and nobody knows, %s was asked for and is not charged", yes, no)
 	if err := d.serve(ctx); err != nil {
 		return err
 	}
-	d.line("a new process; the lease is over; what became of them? it asks the gateway:")
+	d.speak("a new process; the lease is over; what became of them? it asks the gateway:")
 	for _, day := range []string{yes, no} {
 		r, err := d.ends(ctx, day, daybook.Done)
 		if err != nil {
@@ -247,18 +247,18 @@ func (d *demo) killed(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		d.line("%s", told)
+		d.speak("%s", told)
 	}
 	return d.check(yes, no)
 }
 
 // answers tells what the probe said about a run, and what followed.
-func (d *demo) answers(ctx context.Context, r *daybook.Run) (string, error) {
+func (d *demo) answers(ctx context.Context, r *daybook.Run) (daybook.Text, error) {
 	attempts, err := d.ledger.Control().Attempts(ctx, r.Key)
 	if err != nil {
-		return "", err
+		return daybook.Text{}, err
 	}
-	var said []string
+	var said daybook.Words
 	tries := 0
 	for _, at := range attempts {
 		if at.Probe {
@@ -267,11 +267,10 @@ func (d *demo) answers(ctx context.Context, r *daybook.Run) (string, error) {
 			tries++
 		}
 	}
-	text := r.Window.Label + "  probe: " + strings.Join(said, ", ")
 	if tries == 1 {
-		return text + " → done, not repeated", nil
+		return daybook.Say("%s  probe: %s → done, not repeated", r.Window.Label, said), nil
 	}
-	return fmt.Sprintf("%s (a no counts only %s after the end) → charged under %s", text, demoSettles, r.WireKey()), nil
+	return daybook.Say("%s  probe: %s (a no counts only %s after the end) → charged under %s", r.Window.Label, said, demoSettles, r.WireKey()), nil
 }
 
 // cutOff is the act of a gateway behind a proxy that gives up twice: nobody knows whether the money moved.
@@ -292,7 +291,15 @@ func (d *demo) cutOff(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var told, said []string
+	story := daybook.Text{}
+	add := func(step daybook.Text) {
+		if story.IsZero() {
+			story = step
+			return
+		}
+		story = daybook.Say("%s → %s", story, step)
+	}
+	var said daybook.Words
 	for _, at := range attempts {
 		if at.Probe {
 			if word := string(at.Result); !isOneOf(said, word) { // each key that was used is asked for, until a no counts
@@ -301,19 +308,19 @@ func (d *demo) cutOff(ctx context.Context) error {
 			continue
 		}
 		if len(said) > 0 {
-			told, said = append(told, "probe: "+strings.Join(said, ", ")), nil
+			add(daybook.Say("probe: %s", said))
+			said = nil
 		}
-		_, try, _ := strings.Cut(at.WireKey, "#")
-		if try != "" {
-			told = append(told, "#"+try)
+		if _, try, _ := strings.Cut(at.WireKey, "#"); try != "" {
+			add(daybook.Say("#%s", try))
 		}
 		if at.Result == daybook.ResultDone {
-			told = append(told, "charged")
+			add(daybook.Say("charged"))
 		} else {
-			told = append(told, at.Detail+", unknown")
+			add(daybook.Say("%s, unknown", at.Detail))
 		}
 	}
-	d.line("%s", strings.Join(told, " → "))
+	d.speak("%s", story)
 	return d.checkOf(demoClientOf, day)
 }
 
@@ -331,12 +338,12 @@ func (d *demo) declined(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.line("402 is a definite no → dead letter, not tried again by itself: %s", r.LastError)
+	d.speak("402 is a definite no → dead letter, not tried again by itself: %s", r.LastError)
 	told, err := d.told(ctx, r.Key)
 	if err != nil {
 		return err
 	}
-	d.line("alerts.log: %s", told)
+	d.speak("alerts.log: %s", told)
 	click, err := d.trigger(ctx, "", day)
 	if err != nil {
 		return err
@@ -351,13 +358,13 @@ func (d *demo) declined(ctx context.Context) error {
 	if r, err = d.ends(ctx, day, daybook.Done); err != nil {
 		return err
 	}
-	d.line("you, clicking → %s    card changed, daybook dead replay → %s: charged under %s", click, replayed, r.WireKey())
+	d.speak("you, clicking → %s    card changed, daybook dead replay → %s: charged under %s", click, replayed, r.WireKey())
 	return d.check(day)
 }
 
 // told waits until the channel of the demo has the alert about a key, and returns its first line.
 func (d *demo) told(ctx context.Context, k daybook.Key) (line string, err error) {
-	err = d.until(ctx, "the alert about "+string(k), func() (bool, error) {
+	err = d.until(ctx, daybook.Say("the alert about %s", k), func() (bool, error) {
 		text, err := os.ReadFile(d.alerts())
 		if errors.Is(err, os.ErrNotExist) {
 			return false, nil
@@ -376,21 +383,18 @@ func (d *demo) told(ctx context.Context, k daybook.Key) (line string, err error)
 func (d *demo) withoutKeys(ctx context.Context) error {
 	today := d.days[0]
 	d.title("%s  The same three, without keys: each runs the command", today)
-	var told []string
-	for _, who := range []string{"cron", "platform retry", "you, clicking"} {
+	for range 3 {
 		if code := d.run(ctx, "demo-charge", "--gateway", d.address, "--customer", demoCustomer, "--day", today); code != 0 {
-			return fmt.Errorf("%s: the charge ended with %d", who, code)
+			return daybook.New(daybook.CodeInternal, "the charge ended with %d", code)
 		}
-		told = append(told, who+" → charged")
 	}
-	d.line("%s", strings.Join(told, "    "))
+	d.speak("cron → charged    platform retry → charged    you, clicking → charged")
 	t, err := gateway.Count(d.book())
 	if err != nil {
 		return err
 	}
-	d.line("gateway's book: due 1, charged %d, twice %d        ✕ %s was billed %d times", t.Charges, t.Twice, demoCustomer, t.Charges)
-	fmt.Fprintf(d.Stdout, "%d charges for 1 due. With keys: daybook demo\n", t.Charges)
-	return nil
+	d.speak("gateway's book: due 1, charged %d, twice %d        ✕ %s was billed %d times", t.Charges, t.Twice, demoCustomer, t.Charges)
+	return d.line("%d charges for 1 due. With keys: daybook demo", t.Charges)
 }
 
 // check counts the renewals of days from the gateway's book. Each is due once.
@@ -411,9 +415,9 @@ func (d *demo) checkOf(customer string, days ...string) error {
 	if charged != len(days) {
 		mark = "✕"
 	}
-	d.line("gateway's book: due %d, charged %d, twice %d        %s", len(days), charged, twice, mark)
+	d.speak("gateway's book: due %d, charged %d, twice %d        %s", len(days), charged, twice, mark)
 	if charged != len(days) {
-		return fmt.Errorf("the gateway charged %d for %d due", charged, len(days))
+		return daybook.New(daybook.CodeInternal, "the gateway charged %d for %d due", charged, len(days))
 	}
 	return nil
 }
@@ -432,31 +436,33 @@ func (d *demo) total(ctx context.Context) error {
 	for _, r := range runs {
 		triggers += r.Triggers
 	}
-	fmt.Fprintf(d.Stdout, "Triggers %d → windows %d → charges %d for %d due, twice %d.        took %.0f s\n", triggers, len(runs), t.Charges, len(runs), t.Twice,
-		time.Since(d.began).Seconds())
+	if err := d.line("Triggers %d → windows %d → charges %d for %d due, twice %d.        took %.0f s", triggers, len(runs), t.Charges, len(runs), t.Twice,
+		time.Since(d.began).Seconds()); err != nil {
+		return err
+	}
 	if len(runs) != len(d.days) || t.Charges != len(runs) || t.Twice != 0 {
-		return fmt.Errorf("%d windows and %d charges, and there should be %d of each", len(runs), t.Charges, len(d.days))
+		return daybook.New(daybook.CodeInternal, "%d windows and %d charges, and there should be %d of each", len(runs), t.Charges, len(d.days))
 	}
 	wait := !d.o.fast && d.interactive()
 	look := "daybook key show renew:" + d.days[2] + " -c " + d.config()
 	switch {
 	case wait:
-		fmt.Fprintf(d.Stdout, "Look: daybook status -c %s\n      %s\nYours: daybook init --from-crontab        Stop: Ctrl-C (deletes the directory; --keep keeps it)\n", d.config(), look)
+		fmt.Fprintln(d.Stdout, d.lang.F("Look: daybook status -c %s\n      %s\nYours: daybook init --from-crontab        Stop: Ctrl-C (deletes the directory; --keep keeps it)", d.config(), look))
 		<-ctx.Done()
 	case d.o.keep:
-		fmt.Fprintf(d.Stdout, "Look: %s\nYours: daybook init --from-crontab        Gateway's book: %s\n", look, d.book())
+		fmt.Fprintln(d.Stdout, d.lang.F("Look: %s\nYours: daybook init --from-crontab        Gateway's book: %s", look, d.book()))
 	default:
-		fmt.Fprintf(d.Stdout, "Look: daybook demo --keep        Yours: daybook init --from-crontab        Without keys: daybook demo --break-key\n")
+		fmt.Fprintln(d.Stdout, d.lang.F("Look: daybook demo --keep        Yours: daybook init --from-crontab        Without keys: daybook demo --break-key"))
 	}
 	return nil
 }
 
 func (d *demo) title(format string, args ...any) {
-	fmt.Fprintf(d.Stdout, d.head+" "+format+"\n", args...)
+	fmt.Fprintf(d.Stdout, "%s %s\n", d.head, d.lang.F(format, args...))
 }
 
-func (d *demo) line(format string, args ...any) {
-	fmt.Fprintf(d.Stdout, "      "+format+"\n", args...)
+func (d *demo) speak(format string, args ...any) {
+	fmt.Fprintf(d.Stdout, "      %s\n", d.lang.F(format, args...))
 }
 
 // pause leaves time for reading.
@@ -486,8 +492,7 @@ func (d *demo) end(ctx context.Context) error {
 		err = errors.Join(err, d.ledger.Close())
 	}
 	if d.o.keep {
-		fmt.Fprintf(d.Stdout, "kept: %s\n", d.dir)
-		return err
+		return errors.Join(err, d.line("kept: %s", d.dir))
 	}
 	return errors.Join(err, os.RemoveAll(d.dir))
 }

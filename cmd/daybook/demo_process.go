@@ -50,9 +50,9 @@ func (d *demo) start(ctx context.Context, said string, args ...string) (*child, 
 	case line := <-out.found:
 		return c, line, nil
 	case <-c.ended:
-		err = fmt.Errorf("%s ended: %s", args[0], out.all())
+		err = daybook.New(daybook.CodeInternal, "%s ended: %s", args[0], out.all())
 	case <-timer.C:
-		err = fmt.Errorf("%s is not ready after %s", args[0], demoPatience)
+		err = daybook.New(daybook.CodeInternal, "%s is not ready after %s", args[0], demoPatience)
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -66,11 +66,12 @@ func (d *demo) command(ctx context.Context, user string, args ...string) *exec.C
 	cmd := exec.CommandContext(ctx, d.program, args...)
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")
-		if strings.HasPrefix(name, "DAYBOOK_") && name != "DAYBOOK_LANG" && !strings.HasPrefix(name, "DAYBOOK_TEST_") || user != "" && name == "USER" {
+		if strings.HasPrefix(name, "DAYBOOK_") && !strings.HasPrefix(name, "DAYBOOK_TEST_") || user != "" && name == "USER" {
 			continue
 		}
 		cmd.Env = append(cmd.Env, pair)
 	}
+	cmd.Env = append(cmd.Env, "DAYBOOK_LANG=en") // the demo reads what it says
 	if user != "" {
 		cmd.Env = append(cmd.Env, "USER="+user)
 	}
@@ -97,7 +98,7 @@ func (c *child) stop(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		c.kill()
-		return fmt.Errorf("process %d had to be killed", c.cmd.Process.Pid)
+		return daybook.New(daybook.CodeInternal, "process %d had to be killed", c.cmd.Process.Pid)
 	}
 }
 
@@ -151,29 +152,29 @@ func (d *demo) run(ctx context.Context, args ...string) int {
 }
 
 // trigger asks for a day by the command line, as a user; empty is whoever plays.
-func (d *demo) trigger(ctx context.Context, user, day string) (string, error) {
+func (d *demo) trigger(ctx context.Context, user, day string) (daybook.TriggerOutcome, error) {
 	return d.triggerJob(ctx, demoJob, user, day)
 }
 
-func (d *demo) triggerJob(ctx context.Context, job, user, day string) (string, error) {
+func (d *demo) triggerJob(ctx context.Context, job, user, day string) (daybook.TriggerOutcome, error) {
 	return d.answer(ctx, user, "job", "trigger", job, "--window", day, "--json")
 }
 
 // answer returns what became of a trigger.
-func (d *demo) answer(ctx context.Context, user string, args ...string) (string, error) {
+func (d *demo) answer(ctx context.Context, user string, args ...string) (daybook.TriggerOutcome, error) {
 	var out, errs bytes.Buffer
 	cmd := d.command(ctx, user, append(args, "-c", d.config())...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
 	var answer answerJSON
 	if json.Unmarshal(out.Bytes(), &answer) == nil && answer.Outcome != "" { // refused has an exit code of its own
-		return string(answer.Outcome), nil
+		return answer.Outcome, nil
 	}
 	return "", fmt.Errorf("daybook %s: %w: %s", strings.Join(args, " "), errors.Join(err, ctx.Err()), errs.String())
 }
 
 // until waits until something holds.
-func (d *demo) until(ctx context.Context, what string, holds func() (bool, error)) error {
+func (d *demo) until(ctx context.Context, what daybook.Text, holds func() (bool, error)) error {
 	limited, cancel := context.WithTimeout(ctx, demoPatience)
 	defer cancel()
 	ok, err := waitWhile(limited, 30*time.Millisecond, func() (bool, error) {
@@ -181,7 +182,7 @@ func (d *demo) until(ctx context.Context, what string, holds func() (bool, error
 		return !held, err
 	})
 	if err == nil && !ok {
-		err = errors.Join(fmt.Errorf("%s: not within %s", what, demoPatience), ctx.Err())
+		err = errors.Join(daybook.New(daybook.CodeInternal, "%s: not within %s", what, demoPatience), ctx.Err())
 	}
 	return err
 }
@@ -193,7 +194,7 @@ func (d *demo) ends(ctx context.Context, day string, want daybook.State) (*daybo
 
 func (d *demo) endsOf(ctx context.Context, job, day string, want daybook.State) (r *daybook.Run, err error) {
 	key := daybook.KeyParts{Job: job, Window: day}.Key()
-	err = d.until(ctx, string(key)+" is "+string(want), func() (bool, error) {
+	err = d.until(ctx, daybook.Say("%s is %s", key, want), func() (bool, error) {
 		r, err = d.ledger.Control().Run(ctx, key)
 		return err == nil && r.State == want, err
 	})
@@ -201,23 +202,27 @@ func (d *demo) endsOf(ctx context.Context, job, day string, want daybook.State) 
 }
 
 // fires tells how the schedule was answered: the first time, and from then on.
-func (d *demo) fires(ctx context.Context, day string) (first, more string, err error) {
+func (d *demo) fires(ctx context.Context, day string) (first daybook.TriggerOutcome, more daybook.Text, err error) {
 	key := daybook.KeyParts{Job: demoJob, Window: day}.Key()
-	var answers []string
-	err = d.until(ctx, "the schedule asks again", func() (bool, error) {
+	var answers []daybook.TriggerOutcome
+	err = d.until(ctx, daybook.Say("the schedule asks again"), func() (bool, error) {
 		triggers, err := d.ledger.Store().Triggers(ctx, key)
 		answers = answers[:0]
 		for _, t := range triggers {
 			if t.Source == daybook.SourceSchedule || t.Source == daybook.SourceCatchup {
-				answers = append(answers, string(t.Outcome))
+				answers = append(answers, t.Outcome)
 			}
 		}
-		return len(answers) > 1 && answers[len(answers)-1] == string(daybook.Reused), err
+		return len(answers) > 1 && answers[len(answers)-1] == daybook.Reused, err
 	})
 	if err != nil {
-		return "", "", err
+		return "", daybook.Text{}, err
 	}
-	return answers[0], strings.Join(answers[1:], ", "), nil
+	more = daybook.Say("%s", answers[1])
+	for _, o := range answers[2:] {
+		more = daybook.Say("%v, %v", more, o)
+	}
+	return answers[0], more, nil
 }
 
 // charged and requested count lines of the gateway's book for a day. A book that cannot be read counts none.
@@ -261,7 +266,7 @@ func (d *demo) post(ctx context.Context, path, body string) error {
 		return err
 	}
 	if answer.StatusCode != http.StatusNoContent {
-		err = fmt.Errorf("gateway: %s: %s", path, answer.Status)
+		err = daybook.New(daybook.CodeInternal, "gateway: %s: %s", path, answer.Status)
 	}
 	return errors.Join(err, answer.Body.Close())
 }

@@ -60,9 +60,9 @@ func (a *app) follow(ctx context.Context, c *control.Control, key daybook.Key, a
 	switch {
 	case (ended && err == nil) || run == nil:
 	case whole.Err() == nil && ctx.Err() != nil: // the look may have been cut off, too
-		err = &coded{code: daybook.ExitTimeout, err: daybook.Invalid("%s is %s after %s, and goes on", run.Key, run.State, span(atMost)).WithHint("daybook run watch %s", run.Key)}
+		err = &coded{code: daybook.ExitTimeout, err: daybook.Invalid("%s is %s after %s, and goes on", run.Key, run.State, span(atMost)).WithHint("%s", "daybook run watch "+string(run.Key))}
 	case err == nil:
-		err = &coded{code: daybook.ExitFailed, err: fmt.Errorf("no longer followed: %s goes on and is %s", run.Key, run.State)}
+		err = &coded{code: daybook.ExitFailed, err: daybook.New(daybook.CodeInternal, "no longer followed: %s goes on and is %s", run.Key, run.State)}
 	}
 	return run, err
 }
@@ -107,7 +107,6 @@ func (p *waitFlag) Type() string { return "duration" }
 // executing returns an error with exit code 6 when nobody executes a run: no serve, or for a job that no file defines no
 // once, was seen lately.
 func executing(ctx context.Context, c *control.Control, r *daybook.Run, now time.Time) error {
-	e := &daybook.Error{Code: daybook.CodeUnavailable}
 	if r.Home == daybook.HomeOnce {
 		nodes, err := c.Nodes(ctx)
 		if err != nil || r.State == daybook.Running {
@@ -118,19 +117,19 @@ func executing(ctx context.Context, c *control.Control, r *daybook.Run, now time
 				return nil
 			}
 		}
-		e.Message = fmt.Sprintf("%s is recorded and %s; no file defines its job, and no daybook once works on it", r.Key, r.State)
-		return e.WithHint("run its line: daybook once --job %s …", r.Job)
+		return daybook.New(daybook.CodeUnavailable, "%s is recorded and %s; no file defines its job, and no daybook once works on it", r.Key, r.State).
+			WithHint("run its line: daybook once --job %s …", r.Job)
 	}
 	alive, err := c.Executing(ctx, r.Home)
 	if err != nil || alive {
 		return err
 	}
 	if r.Home != "" {
-		e.Message = fmt.Sprintf("%s is recorded and %s, and nobody executes: the application %s was not seen in the last 30 s", r.Key, r.State, r.Home)
-		return e.WithHint("it runs when that application runs")
+		return daybook.New(daybook.CodeUnavailable, "%s is recorded and %s, and nobody executes: the application %s was not seen in the last 30 s", r.Key, r.State, r.Home).
+			WithHint("it runs when that application runs")
 	}
-	e.Message = fmt.Sprintf("%s is recorded and %s, and nobody executes: no serve was seen in the last 30 s", r.Key, r.State)
-	return e.WithHint("it runs when daybook serve runs")
+	return daybook.New(daybook.CodeUnavailable, "%s is recorded and %s, and nobody executes: no serve was seen in the last 30 s", r.Key, r.State).
+		WithHint("it runs when daybook serve runs")
 }
 
 // hosts puts the names of machines in place of the ids of nodes.
@@ -153,26 +152,21 @@ func standing(r *daybook.Run) string {
 // stepLine says how a run stands, with the time of the change.
 func (a *app) stepLine(r *daybook.Run) string {
 	loc := a.zoneOf(r.Zone)
-	at := r.Due
-	text := a.stateText(r)
-	switch r.State {
-	case daybook.Scheduled:
-		text += ", due"
-	case daybook.Running:
-		at = control.StartedAt(r)
-		text += fmt.Sprintf(", attempt %d, since", r.Attempts)
-	case daybook.Retryable:
-		if r.LastError != "" {
-			text += ": " + daybook.Clip(oneLine(r.LastError), 120)
-		}
-		text += ", next try"
-	default:
-		at = r.EndedAt
-		if r.LastError != "" && r.State != daybook.Done {
-			text += ": " + daybook.Clip(oneLine(r.LastError), 120) + ","
-		}
+	state, failed := stateText(r), daybook.Clip(oneLine(r.LastError), 120)
+	text := daybook.Say("%s %s", state, stamp(r.EndedAt, loc))
+	switch {
+	case r.State == daybook.Scheduled:
+		text = daybook.Say("%s, due %s", state, stamp(r.Due, loc))
+	case r.State == daybook.Running:
+		text = daybook.Say("%s, attempt %d, since %s", state, r.Attempts, stamp(control.StartedAt(r), loc))
+	case r.State == daybook.Retryable && failed != "":
+		text = daybook.Say("%s: %s, next try %s", state, failed, stamp(r.Due, loc))
+	case r.State == daybook.Retryable:
+		text = daybook.Say("%s, next try %s", state, stamp(r.Due, loc))
+	case failed != "" && r.State != daybook.Done:
+		text = daybook.Say("%s: %s, %s", state, failed, stamp(r.EndedAt, loc))
 	}
-	return fmt.Sprintf("%s  %s %s", r.Key, oneLine(text), stamp(at, loc))
+	return fmt.Sprintf("%s  %s", r.Key, oneLine(a.lang.Say(text)))
 }
 
 // ended tells how a followed run ended. With status the exit code says it too.

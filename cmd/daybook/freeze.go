@@ -81,7 +81,7 @@ func newFreezeEnd(a *app) *cobra.Command {
 }
 
 func (a *app) freezeEnd(ctx context.Context, name, note string, dry bool) error {
-	if err := needReason(note, "the end of a hold"); err != nil {
+	if err := needReason(note, daybook.Say("the end of a hold")); err != nil {
 		return err
 	}
 	return a.withControl(ctx, func(_ *ledger, c *control.Control) error {
@@ -99,7 +99,7 @@ func (a *app) freezeEnd(ctx context.Context, name, note string, dry bool) error 
 					a.dryRun()
 					return nil
 				}
-				if err := a.proceed("the end of a hold"); err != nil {
+				if err := a.proceed(daybook.Say("the end of a hold")); err != nil {
 					return err
 				}
 			}
@@ -110,7 +110,7 @@ func (a *app) freezeEnd(ctx context.Context, name, note string, dry bool) error 
 		if a.flags.json {
 			return a.printJSON(map[string]any{"schema": "daybook/freeze-end.v1", "name": name, "ended": true})
 		}
-		if _, err := fmt.Fprintf(a.Stdout, "%s has ended: what was held may start.\n", name); err != nil {
+		if err := a.line("%s has ended: what was held may start.", name); err != nil {
 			return err
 		}
 		a.next("daybook status")

@@ -120,9 +120,9 @@ func newImportJSON(r importer.Result) importJSON {
 // tellImport says what came out and what did not.
 func (a *app) tellImport(r importer.Result) {
 	a.tellLeft(r)
-	a.say("%s, all paused; %d not imported", plural(len(r.Jobs), "job"), len(r.Left))
+	a.say("%s", daybook.Count(len(r.Jobs), "%d job, all paused; %d not imported", "%d jobs, all paused; %d not imported", len(r.Left)))
 	if others := a.otherUsers(r); len(others) > 0 {
-		a.say("jobs run as %s: daybook serve must run as root for that", strings.Join(others, ", "))
+		a.say("jobs run as %s: daybook serve must run as root for that", daybook.Words(others))
 	}
 	a.next("daybook check")
 }

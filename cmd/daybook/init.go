@@ -132,12 +132,12 @@ func writeNew(path string, text []byte, mode fs.FileMode) error {
 	case errors.Is(err, fs.ErrExist):
 		return fileExists(path)
 	case err != nil:
-		return daybook.New(daybook.CodeInvalid, "write %s", path).Because(plain(err)).WithHint("name a file in a directory that you may write to")
+		return daybook.New(daybook.CodeInvalid, "write the file %s", path).Because(plain(err)).WithHint("name a file in a directory that you may write to")
 	}
 	_, err = f.Write(text)
 	if err = errors.Join(err, f.Close()); err != nil {
 		err = errors.Join(err, os.Remove(path))
-		return daybook.New(daybook.CodeInternal, "write %s", path).Because(plain(err))
+		return daybook.New(daybook.CodeInternal, "write the file %s", path).Because(plain(err))
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ func (a *app) jobList(ctx context.Context, all bool) error {
 			if v.NextKey != "" {
 				left = short(v.Next.At.Sub(now))
 			}
-			g.add(a.moment(v.Next.At, j.Timezone), left, string(v.NextKey), v.LastGood.Key.Parts().Window, a.jobState(v), v.Name, string(j.Priority), j.Owner)
+			g.add(a.moment(v.Next.At, j.Timezone), left, string(v.NextKey), v.LastGood.Key.Parts().Window, jobCell(v), v.Name, string(j.Priority), j.Owner)
 		}
 		if err := a.print(g); err != nil {
 			return err
@@ -119,37 +119,62 @@ func (a *app) jobList(ctx context.Context, all bool) error {
 			a.say("the ledger knows no job yet")
 			a.next("daybook serve")
 		case hidden > 0:
-			a.say("%s that no definition names any more: --all shows them", plural(hidden, "job"))
+			a.say("%s", daybook.Count(hidden, "%d job that no definition names any more: --all shows them", "%d jobs that no definition names any more: --all shows them"))
 		}
 		return nil
 	})
 }
 
 // jobState is how a job stands, in a word or two.
-func (a *app) jobState(v control.JobView) string {
+func jobState(v control.JobView) daybook.Text {
+	if why := jobStands(v); !why.IsZero() {
+		return why
+	}
+	return stateText(v.Last)
+}
+
+// jobCell is jobState in a table, where states are the words that flags take.
+func jobCell(v control.JobView) any {
+	if why := jobStands(v); !why.IsZero() {
+		return why
+	}
+	return stateCell(v.Last)
+}
+
+// jobStands says why a job has no state of its own; the zero Text: its newest window has.
+func jobStands(v control.JobView) daybook.Text {
 	switch {
 	case v.Retired():
-		return "retired"
+		return daybook.Say("retired")
 	case v.Fault != "":
-		return "fault"
+		return daybook.Say("fault")
 	case v.State.Paused:
-		return "‖ paused"
+		return daybook.Say("‖ paused")
 	case v.Last == nil:
-		return "∅ never ran"
+		return daybook.Say("∅ never ran")
 	}
-	return a.stateText(v.Last)
+	return daybook.Text{}
+}
+
+// stateCell is stateText in a table.
+func stateCell(r *daybook.Run) string {
+	cell := glyphs[r.State] + " " + string(r.State)
+	if why := cmp.Or(r.Hold, r.Reason); why != "" {
+		cell += " (" + string(why) + ")"
+	}
+	return cell
 }
 
 // stateText is the state of a run with its glyph.
-func (a *app) stateText(r *daybook.Run) string {
-	s := glyphs[r.State] + " " + string(r.State)
+func stateText(r *daybook.Run) daybook.Text {
+	state := daybook.Say("%s %s", glyphs[r.State], r.State)
 	switch {
 	case r.Hold != "":
-		s += " (" + string(r.Hold) + ")"
+		return daybook.Say("%s (%s)", state, r.Hold)
 	case r.Reason != "":
-		s += " (" + string(r.Reason) + ")"
+		return daybook.Say("%s (%s)", state, r.Reason)
 	}
-	return s
+	return state
 }
 
 func newJobShow(a *app) *cobra.Command {
@@ -189,17 +214,13 @@ func (a *app) jobShow(ctx context.Context, name string) error {
 
 // describeJob tells what a job is and how it stands.
 func (a *app) describeJob(w *bufio.Writer, v control.JobView) {
-	row := func(name, format string, args ...any) {
-		if text := oneLine(fmt.Sprintf(format, args...)); strings.TrimSpace(text) != "" {
-			fmt.Fprintf(w, "  %-11s%s\n", name, text)
-		}
-	}
+	row := func(label, format string, args ...any) { a.row(w, label, format, args...) }
 	j := v.Job
 	if j == nil {
 		j = &daybook.Job{}
 	}
 	loc := a.zoneOf(j.Timezone)
-	fmt.Fprintf(w, "%s  %s  owner %s  %s\n", v.Name, j.Priority, oneLine(j.Owner), a.jobState(v))
+	fmt.Fprintln(w, a.lang.F("%s  %s  owner %s  %s", v.Name, j.Priority, oneLine(j.Owner), jobState(v)))
 	if v.State.Paused {
 		row("paused", "since %s by %s: %s", stamp(v.State.PausedAt, loc), v.State.PausedBy, v.State.PausedNote)
 	}
@@ -215,14 +236,14 @@ func (a *app) describeJob(w *bufio.Writer, v control.JobView) {
 	}
 	row("schedule", "%s", schedule)
 	row("window", "%s, effects: %s, work: %s", j.Window, j.Effects, j.Work)
-	row("runs", "%s", cmp.Or(httpText(j), j.Command.String(), "a Go function"))
+	row("runs", "%s", cmp.Or(httpText(j), j.Command.String(), a.lang.F("a Go function")))
 	row("probe", "%s", probeText(j))
 	if j.Effects == daybook.Once && j.Remembers > 0 {
-		row("remembers", "%s", span(j.Remembers))
+		row("remembers", "%s", spanText(j.Remembers))
 	}
-	row("missed", "%s, look-back %s; overlap: %s", j.Missed, span(j.CatchupWindow), j.Overlap)
+	row("missed", "%s, look-back %s; overlap: %s", j.Missed, spanText(j.CatchupWindow), j.Overlap)
 	row("retry", "%s", ladder(j.Retry))
-	row("limits", "timeout %s, grace %s, longest silence %s", span(j.Timeout), span(j.Expect.Grace), span(j.Expect.MaxSilence))
+	row("limits", "timeout %s, grace %s, longest silence %s", spanText(j.Timeout), spanText(j.Expect.Grace), spanText(j.Expect.MaxSilence))
 	row("runbook", "%s", j.Runbook)
 	if v.NextKey != "" {
 		row("next", "%s → %s", stamp(v.Next.At, loc), v.NextKey)
@@ -231,7 +252,7 @@ func (a *app) describeJob(w *bufio.Writer, v control.JobView) {
 		row("last good", "%s, ended %s", v.LastGood.Key, stamp(v.LastGood.EndedAt, loc))
 	}
 	if v.Last != nil {
-		row("last", "%s %s", v.Last.Key, a.stateText(v.Last))
+		row("last", "%s %s", v.Last.Key, stateText(v.Last))
 	}
 	if v.State.Revision == 0 {
 		row("ledger", "not known there yet: daybook serve makes it known")
@@ -257,15 +278,26 @@ func span(d time.Duration) string {
 	return d.String()
 }
 
-func ladder(r daybook.Retry) string {
+// spanText is span for people: the words are theirs, lengths are as in the file.
+func spanText(d time.Duration) daybook.Text {
+	switch {
+	case d == daybook.Forever:
+		return daybook.Say("forever")
+	case d <= 0:
+		return daybook.Say("none")
+	}
+	return daybook.Say("%s", span(d))
+}
+
+func ladder(r daybook.Retry) daybook.Text {
 	if len(r.Backoff) == 0 {
-		return "none: the first failure is a dead letter"
+		return daybook.Say("none: the first failure is a dead letter")
 	}
 	var steps []string
 	for _, d := range r.Backoff {
 		steps = append(steps, span(d))
 	}
-	return fmt.Sprintf("%s, then a dead letter", strings.Join(steps, " "))
+	return daybook.Say("%s, then a dead letter", strings.Join(steps, " "))
 }
 
 func newJobNext(a *app) *cobra.Command {
@@ -334,18 +366,18 @@ func (a *app) jobNext(ctx context.Context, name string, n int, from string) erro
 }
 
 // fireNote tells what clock or calendar did to a fire.
-func fireNote(f daybook.Fire) string {
+func fireNote(f daybook.Fire) daybook.Text {
 	switch {
 	case f.Skip != "":
-		return "not run: " + string(f.Skip)
+		return daybook.Say("not run: %s", f.Skip)
 	case f.Note == daybook.NoteGap:
-		return "gap: " + f.Nominal + " does not exist"
+		return daybook.Say("gap: %s does not exist", f.Nominal)
 	case f.Note == daybook.NoteRepeat:
-		return "repeat: " + f.Nominal + " occurs twice"
+		return daybook.Say("repeat: %s occurs twice", f.Nominal)
 	case f.Note == daybook.NoteMoved:
-		return "moved from " + f.Nominal
+		return daybook.Say("moved from %s", f.Nominal)
 	}
-	return " "
+	return daybook.Say(" ")
 }
 
 // fromFlag reads a date in a zone, or an instant. Fires at the date's first instant count.
@@ -382,17 +414,17 @@ func reasonFlag(cmd *cobra.Command, note *string) {
 
 // pauseJSON is daybook/pause.v1.
 type pauseJSON struct {
-	Schema  string `json:"schema"`
-	Job     string `json:"job"`
-	Paused  bool   `json:"paused"`
-	Changed bool   `json:"changed"`
-	Message string `json:"message"`
-	Next    string `json:"next,omitempty"`
-	DryRun  bool   `json:"dry_run,omitempty"`
+	Schema  string       `json:"schema"`
+	Job     string       `json:"job"`
+	Paused  bool         `json:"paused"`
+	Changed bool         `json:"changed"`
+	Message daybook.Text `json:"message"`
+	Next    string       `json:"next,omitempty"`
+	DryRun  bool         `json:"dry_run,omitempty"`
 }
 
 func (a *app) jobPause(ctx context.Context, name, note string, dry bool) error {
-	if err := needReason(note, "a pause"); err != nil {
+	if err := needReason(note, daybook.Say("a pause")); err != nil {
 		return err
 	}
 	return a.withControl(ctx, func(l *ledger, c *control.Control) error {
@@ -401,25 +433,25 @@ func (a *app) jobPause(ctx context.Context, name, note string, dry bool) error {
 			return err
 		}
 		if !v.State.Paused {
-			plan := fmt.Sprintf("pause job %s: nothing new starts, what waits is held, windows that become due are skipped: paused", name)
+			plan := daybook.Say("pause job %s: nothing new starts, what waits is held, windows that become due are skipped: paused", name)
 			if v.NextKey != "" {
-				plan += fmt.Sprintf("; the first of them is %s at %s", v.NextKey, stamp(v.Next.At, a.zoneOf(v.Job.Timezone)))
+				plan = daybook.Say("%s; the first of them is %s at %s", plan, v.NextKey, stamp(v.Next.At, a.zoneOf(v.Job.Timezone)))
 			}
 			if dry {
 				return a.tellPause(pauseJSON{Job: name, Paused: false, Changed: true, Message: plan, DryRun: true})
 			}
 			a.plan("%s", plan)
-			if err := a.proceed("pause"); err != nil {
+			if err := a.proceed(daybook.Say("pause")); err != nil {
 				return err
 			}
 		} else if dry {
-			return a.tellPause(pauseJSON{Job: name, Paused: true, Message: "job " + name + " is paused already", DryRun: true})
+			return a.tellPause(pauseJSON{Job: name, Paused: true, Message: daybook.Say("job %s is paused already", name), DryRun: true})
 		}
 		p, err := c.Pause(ctx, a.person(), name, note)
 		if err != nil {
 			return err
 		}
-		return a.tellPause(pauseJSON{Job: name, Paused: p.Job.Paused, Changed: p.Changed, Message: p.Line(), Next: p.Next()})
+		return a.tellPause(pauseJSON{Job: name, Paused: p.Job.Paused, Changed: p.Changed, Message: p.Text(), Next: p.Next()})
 	})
 }
 
@@ -428,7 +460,7 @@ func (a *app) tellPause(j pauseJSON) error {
 	if a.flags.json {
 		return a.printJSON(j)
 	}
-	if _, err := fmt.Fprintln(a.Stdout, oneLine(j.Message)); err != nil {
+	if err := a.line("%s", j.Message); err != nil {
 		return err
 	}
 	if j.DryRun {
@@ -456,9 +488,9 @@ func (a *app) jobResume(ctx context.Context, name string, dry bool) error {
 			if err != nil {
 				return err
 			}
-			message := "job " + name + " is not paused"
+			message := daybook.Say("job %s is not paused", name)
 			if v.State.Paused {
-				message = "resume job " + name + ": what is held may start"
+				message = daybook.Say("resume job %s: what is held may start", name)
 			}
 			return a.tellPause(pauseJSON{Job: name, Paused: v.State.Paused, Changed: v.State.Paused, Message: message, DryRun: true})
 		}
@@ -466,6 +498,6 @@ func (a *app) jobResume(ctx context.Context, name string, dry bool) error {
 		if err != nil {
 			return err
 		}
-		return a.tellPause(pauseJSON{Job: name, Paused: p.Job.Paused, Changed: p.Changed, Message: p.Line(), Next: p.Next()})
+		return a.tellPause(pauseJSON{Job: name, Paused: p.Job.Paused, Changed: p.Changed, Message: p.Text(), Next: p.Next()})
 	})
 }

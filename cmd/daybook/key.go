@@ -313,7 +313,7 @@ func newKeyFind(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "find PREFIX", Short: textKeyFind, Args: exactly("PREFIX"), ValidArgsFunction: a.completeKeys,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runsByFilter(cmd.Context(), daybook.Filter{Prefix: args[0]}, o, "no key begins with "+args[0])
+			return a.runsByFilter(cmd.Context(), daybook.Filter{Prefix: args[0]}, o, daybook.Say("no key begins with %s", args[0]))
 		},
 	}
 	o.flags(cmd)

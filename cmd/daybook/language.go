@@ -1,8 +1,14 @@
 package main
 
 import (
+	"bufio"
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/daybook-run/daybook/internal/lang"
 )
@@ -41,4 +47,69 @@ func flagValue(args []string, flag string) (value string) {
 		}
 	}
 	return value
+}
+
+// translate puts the help of all commands into the language of the call.
+func (a *app) translate(cmd *cobra.Command) {
+	if a.lang.Lang() == lang.English {
+		return
+	}
+	cmd.Short, cmd.Long = a.lang.Phrase(cmd.Short), a.lang.Phrase(cmd.Long)
+	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
+		flags.VisitAll(func(f *pflag.Flag) { f.Usage = a.lang.Phrase(f.Usage) })
+	}
+	for _, c := range cmd.Commands() {
+		a.translate(c)
+	}
+}
+
+// usage writes how a command is used, in place of cobra's own, which is in one language.
+func (a *app) usage(cmd *cobra.Command) error {
+	w := bufio.NewWriter(cmd.OutOrStdout())
+	head := func(text string) { fmt.Fprintf(w, "\n\n%s", text) }
+	fmt.Fprint(w, a.lang.F("Usage:"))
+	if cmd.Runnable() {
+		fmt.Fprintf(w, "\n  %s", cmd.UseLine())
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(w, "\n  %s [command]", cmd.CommandPath())
+	}
+	if cmd.HasExample() {
+		head(a.lang.F("Examples:"))
+		fmt.Fprintf(w, "\n%s", cmd.Example)
+	}
+	if cmd.HasAvailableSubCommands() {
+		head(a.lang.F("Available Commands:"))
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() || c.Name() == "help" {
+				fmt.Fprintf(w, "\n  %s %s", pad(c.Name(), c.NamePadding()), c.Short)
+			}
+		}
+	}
+	if f := cmd.Flags().Lookup("help"); f != nil {
+		f.Usage = a.lang.F("help for %s", cmd.Name())
+	}
+	if cmd.HasAvailableLocalFlags() {
+		head(a.lang.F("Flags:"))
+		fmt.Fprintf(w, "\n%s", a.flagUsages(cmd.LocalFlags()))
+	}
+	if cmd.HasAvailableInheritedFlags() {
+		head(a.lang.F("Global Flags:"))
+		fmt.Fprintf(w, "\n%s", a.flagUsages(cmd.InheritedFlags()))
+	}
+	if cmd.HasAvailableSubCommands() {
+		head(a.lang.F("Use \"%s [command] --help\" for more information about a command.", cmd.CommandPath()))
+	}
+	fmt.Fprintln(w)
+	return w.Flush()
+}
+
+// defaultValue is what pflag says of the default of a flag.
+var defaultValue = regexp.MustCompile(`(?m) \(default (.+)\)$`)
+
+func (a *app) flagUsages(flags *pflag.FlagSet) string {
+	text := strings.TrimRight(flags.FlagUsages(), " \n")
+	return defaultValue.ReplaceAllStringFunc(text, func(found string) string {
+		return a.lang.F(" (default %s)", defaultValue.FindStringSubmatch(found)[1])
+	})
 }

@@ -164,7 +164,7 @@ func (a *app) daysOf(f *config.File) func(string) (*calendar.Days, error) {
 		}
 		text, err := a.ReadFile(f.Locate(name))
 		if err != nil {
-			return nil, &daybook.Error{Code: daybook.CodeInvalid, Message: "read the calendar " + name, Err: err}
+			return nil, daybook.Invalid("read the calendar %s", name).Because(err)
 		}
 		return calendar.ParseDays(name, text)
 	}
@@ -202,11 +202,11 @@ func openDB(text string, make bool) (engine.DB, error) {
 	source := (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: pragmas}).String()
 	write, err := sql.Open("sqlite", source)
 	if err != nil {
-		return engine.DB{}, &daybook.Error{Code: daybook.CodeUnavailable, Message: "open " + path, Err: err}
+		return engine.DB{}, daybook.New(daybook.CodeUnavailable, "open %s", path).Because(err)
 	}
 	read, err := sql.Open("sqlite", source)
 	if err != nil {
-		return engine.DB{}, errors.Join(&daybook.Error{Code: daybook.CodeUnavailable, Message: "open " + path, Err: err}, write.Close())
+		return engine.DB{}, errors.Join(daybook.New(daybook.CodeUnavailable, "open %s", path).Because(err), write.Close())
 	}
 	write.SetMaxOpenConns(1)
 	read.SetMaxOpenConns(4)
@@ -228,7 +228,7 @@ func checkFile(path string, make bool) error {
 	file, err := os.OpenFile(path, flags, 0o644)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return (&daybook.Error{Code: daybook.CodeUnavailable, Message: "there is no ledger at " + path}).
+		return daybook.New(daybook.CodeUnavailable, "there is no ledger at %s", path).
 			WithHint("daybook serve makes it; or name another with --db or -c")
 	case err != nil:
 		return unwritable(daybook.New(daybook.CodeUnavailable, "the ledger cannot be written"), err)

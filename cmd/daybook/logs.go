@@ -94,14 +94,14 @@ func (a *app) runLogs(ctx context.Context, key daybook.Key, number int) error {
 
 // sayAttempt says how an attempt ended.
 func (a *app) sayAttempt(r *daybook.Run, try daybook.Attempt) {
-	a.say("%s  attempt %d of %d: %s%s, ended %s", r.Key, try.Number, r.Attempts, strings.ReplaceAll(string(try.Result), "_", " "), detail(try.Detail), stamp(try.EndedAt, a.zoneOf(r.Zone)))
+	a.say("%s  attempt %d of %d: %s%s, ended %s", r.Key, try.Number, r.Attempts, control.ResultText(try.Result), detail(try.Detail), stamp(try.EndedAt, a.zoneOf(r.Zone)))
 }
 
-func detail(s string) string {
+func detail(s string) daybook.Text {
 	if s == "" {
-		return ""
+		return daybook.Text{}
 	}
-	return " (" + oneLine(s) + ")"
+	return daybook.Say(" (%s)", oneLine(s))
 }
 
 // pieceJSON is daybook/output-piece.v1: what came since the piece before it.
@@ -161,7 +161,7 @@ func (a *app) runFollow(ctx context.Context, key daybook.Key) error {
 		case err != nil:
 			return err
 		case !whole:
-			return &coded{code: daybook.ExitFailed, err: fmt.Errorf("no longer followed: %s goes on and is %s", run.Key, run.State)}
+			return &coded{code: daybook.ExitFailed, err: daybook.New(daybook.CodeInternal, "no longer followed: %s goes on and is %s", run.Key, run.State)}
 		case a.flags.json:
 			return a.printJSON(control.NewRunJSON(run))
 		}
@@ -247,7 +247,7 @@ func (t *tail) read(ctx context.Context, r *daybook.Run) error {
 	}
 	b, err := io.ReadAll(t.file)
 	if err != nil {
-		return &daybook.Error{Code: daybook.CodeUnavailable, Message: "read what " + string(r.Key) + " prints", Err: err}
+		return daybook.New(daybook.CodeUnavailable, "read what %s prints", r.Key).Because(err)
 	}
 	return t.show(r.Key, t.number, string(b))
 }
@@ -271,7 +271,7 @@ func (t *tail) cannot(ctx context.Context, r *daybook.Run, err error) error {
 		}
 	}
 	if daybook.CodeOf(err) != daybook.CodeNotFound {
-		t.a.say("%s; it is shown when the attempt ends", oneLine(err.Error()))
+		t.a.say("%s; it is shown when the attempt ends", err)
 		return nil
 	}
 	t.a.say("nothing of it can be read yet; its output is shown when the attempt ends")

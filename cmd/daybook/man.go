@@ -36,7 +36,7 @@ func (a *app) man(root *cobra.Command, dir string, dry bool) error {
 	j := manJSON{Schema: "daybook/man.v1", Dir: dir, DryRun: dry}
 	if !dry {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return &daybook.Error{Code: daybook.CodeInvalid, Message: "make the directory " + dir, Err: plain(err)}
+			return daybook.Invalid("make the directory %s", dir).Because(plain(err))
 		}
 	}
 	version, _ := build()
@@ -46,8 +46,8 @@ func (a *app) man(root *cobra.Command, dir string, dry bool) error {
 		if dry {
 			continue
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(manPage(cmd, version)), 0o644); err != nil {
-			return &daybook.Error{Code: daybook.CodeInvalid, Message: "write " + filepath.Join(dir, name), Err: plain(err)}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(a.manPage(cmd, version)), 0o644); err != nil {
+			return daybook.Invalid("write the file %s", filepath.Join(dir, name)).Because(plain(err))
 		}
 	}
 	if a.flags.json {
@@ -58,9 +58,9 @@ func (a *app) man(root *cobra.Command, dir string, dry bool) error {
 		a.dryRun()
 		return err
 	}
-	_, err := fmt.Fprintf(a.Stdout, "%s in %s\n", plural(len(j.Pages), "page"), dir)
+	err := a.line("%s", daybook.Count(len(j.Pages), "%d page in %s", "%d pages in %s", dir))
 	if len(j.Pages) == 0 {
-		return errors.Join(err, errors.New("no command has a page"))
+		return errors.Join(err, daybook.New(daybook.CodeInternal, "no command has a page"))
 	}
 	a.next("man -l " + shellWord(filepath.Join(dir, j.Pages[0])))
 	return err
@@ -80,34 +80,34 @@ func tree(cmd *cobra.Command) []*cobra.Command {
 func manName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
 // manPage writes the page of a command, in the macros of man(7). It bears no date: the same program writes the same pages.
-func manPage(cmd *cobra.Command, version string) string {
+func (a *app) manPage(cmd *cobra.Command, version string) string {
 	var w strings.Builder
 	title := strings.ToUpper(manName(cmd))
 	fmt.Fprintf(&w, ".TH %s 1 \"\" %s \"Daybook\"\n.nh\n", roffWord(title), roffWord("daybook "+version))
-	fmt.Fprintf(&w, ".SH NAME\n%s \\- %s\n", roff(manName(cmd)), roff(cmd.Short))
-	fmt.Fprintf(&w, ".SH SYNOPSIS\n.B %s\n", roffWord(cmd.UseLine()))
+	fmt.Fprintf(&w, ".SH %s\n%s \\- %s\n", a.lang.F("NAME"), roff(manName(cmd)), roff(cmd.Short))
+	fmt.Fprintf(&w, ".SH %s\n.B %s\n", a.lang.F("SYNOPSIS"), roffWord(cmd.UseLine()))
 	if cmd.Long != "" {
-		fmt.Fprintf(&w, ".SH DESCRIPTION\n%s", paragraphs(cmd.Long))
+		fmt.Fprintf(&w, ".SH %s\n%s", a.lang.F("DESCRIPTION"), paragraphs(cmd.Long))
 	}
-	manCommands(&w, cmd)
-	manFlags(&w, "OPTIONS", cmd.LocalFlags())
-	manFlags(&w, "GLOBAL OPTIONS", cmd.InheritedFlags())
+	a.manCommands(&w, cmd)
+	a.manFlags(&w, a.lang.F("OPTIONS"), cmd.LocalFlags())
+	a.manFlags(&w, a.lang.F("GLOBAL OPTIONS"), cmd.InheritedFlags())
 	if !cmd.HasParent() {
-		manTable(&w, "ENVIRONMENT", environment)
-		manTable(&w, "EXIT STATUS", exitCodes)
+		a.manTable(&w, a.lang.F("ENVIRONMENT"), environment)
+		a.manTable(&w, a.lang.F("EXIT STATUS"), exitCodes)
 	}
 	if cmd.Example != "" {
-		fmt.Fprintf(&w, ".SH EXAMPLES\n.EX\n%s\n.EE\n", roff(cmd.Example))
+		fmt.Fprintf(&w, ".SH %s\n.EX\n%s\n.EE\n", a.lang.F("EXAMPLES"), roff(cmd.Example))
 	}
-	manSeeAlso(&w, cmd)
+	a.manSeeAlso(&w, cmd)
 	return w.String()
 }
 
-func manCommands(w *strings.Builder, cmd *cobra.Command) {
+func (a *app) manCommands(w *strings.Builder, cmd *cobra.Command) {
 	if !cmd.HasAvailableSubCommands() {
 		return
 	}
-	fmt.Fprint(w, ".SH COMMANDS\n")
+	fmt.Fprintf(w, ".SH %s\n", a.lang.F("COMMANDS"))
 	for _, c := range cmd.Commands() {
 		if c.IsAvailableCommand() {
 			fmt.Fprintf(w, ".TP\n.B %s\n%s\n", roffWord(c.Name()), roff(c.Short))
@@ -115,21 +115,21 @@ func manCommands(w *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-func manFlags(w *strings.Builder, title string, flags *pflag.FlagSet) {
+func (a *app) manFlags(w *strings.Builder, title string, flags *pflag.FlagSet) {
 	if !flags.HasAvailableFlags() {
 		return
 	}
 	fmt.Fprintf(w, ".SH %s\n", title)
 	flags.VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {
-			name, usage := flagText(f)
+			name, usage := a.flagText(f)
 			fmt.Fprintf(w, ".TP\n.B %s\n%s\n", roffWord(name), roff(usage))
 		}
 	})
 }
 
 // flagText is how a flag is written, and what it means.
-func flagText(f *pflag.Flag) (name, usage string) {
+func (a *app) flagText(f *pflag.Flag) (name, usage string) {
 	kind, usage := pflag.UnquoteUsage(f)
 	name = "--" + f.Name
 	if f.Shorthand != "" {
@@ -139,19 +139,19 @@ func flagText(f *pflag.Flag) (name, usage string) {
 		name += " " + kind
 	}
 	if d := f.DefValue; d != "" && d != "false" && d != "0" && d != "0s" && d != "[]" {
-		usage += " (default " + d + ")"
+		usage += a.lang.F(" (default %s)", d)
 	}
 	return name, usage
 }
 
-func manTable(w *strings.Builder, title string, rows []entry) {
+func (a *app) manTable(w *strings.Builder, title string, rows []entry) {
 	fmt.Fprintf(w, ".SH %s\n", title)
 	for _, r := range rows {
-		fmt.Fprintf(w, ".TP\n.B %s\n%s\n", roffWord(r.Name), roff(r.Text))
+		fmt.Fprintf(w, ".TP\n.B %s\n%s\n", roffWord(r.Name), roff(a.lang.Say(r.Text)))
 	}
 }
 
-func manSeeAlso(w *strings.Builder, cmd *cobra.Command) {
+func (a *app) manSeeAlso(w *strings.Builder, cmd *cobra.Command) {
 	var names []string
 	if cmd.HasParent() {
 		names = append(names, manName(cmd.Parent()))
@@ -172,7 +172,7 @@ func manSeeAlso(w *strings.Builder, cmd *cobra.Command) {
 	for i, name := range names {
 		names[i] = "\\fB" + roff(name) + "\\fR(1)"
 	}
-	fmt.Fprintf(w, ".SH SEE ALSO\n%s\n", strings.Join(names, ", "))
+	fmt.Fprintf(w, ".SH %s\n%s\n", a.lang.F("SEE ALSO"), strings.Join(names, ", "))
 }
 
 // paragraphs writes a text whose paragraphs are apart by an empty line.

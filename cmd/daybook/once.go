@@ -112,9 +112,9 @@ func (a *app) onceOn(ctx context.Context, l *ledger, o onceFlags, argv []string)
 	}
 	switch answer.Outcome {
 	case daybook.Refused:
-		return 0, (&daybook.Error{Code: daybook.CodeConflict, Message: answer.Line()}).WithHint("%s", a.onLedger(l, answer.Next()))
+		return 0, daybook.Conflict("%s", answer.Text()).WithHint("%s", a.onLedger(l, answer.Next()))
 	case daybook.Reused:
-		a.say("%s", answer.Line())
+		a.say("%s", answer.Text())
 		return answer.Exit, nil
 	}
 	exit := 0
@@ -155,9 +155,9 @@ func (a *app) onceEnded(l *ledger, r *daybook.Run, exit int) (int, error) {
 		a.say("%s  %s; the next try is due %s", r.Key, oneLine(r.LastError), stamp(r.Due, a.zoneOf(r.Zone)))
 		return daybook.ExitElsewhere, nil
 	}
-	standing := string(r.State)
+	standing := daybook.Say("%s", r.State)
 	if r.Letter != nil && r.Letter.Kind == daybook.LetterUnknown {
-		standing += ", and whether it happened is unknown"
+		standing = daybook.Say("%s, and whether it happened is unknown", r.State)
 	}
 	a.say("%s  %s: %s", r.Key, standing, r.LastError)
 	if r.State == daybook.Dead {

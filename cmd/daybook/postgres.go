@@ -29,7 +29,7 @@ const pingAfter = 30 * time.Second
 func openPostgres(url string) (*sql.DB, error) {
 	c, err := pgx.ParseConfig(url)
 	if err != nil {
-		return nil, &daybook.Error{Code: daybook.CodeInvalid, Message: "the database URL", Err: errors.New(config.Mask(err.Error()))}
+		return nil, daybook.Invalid("the database URL").Because(errors.New(config.Mask(err.Error())))
 	}
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAliveConfig: silence, Control: boundUnsent}
 	c.DialFunc = dialer.DialContext

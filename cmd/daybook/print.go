@@ -280,6 +280,19 @@ func (w asciiWriter) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
+// line writes a line of the answer.
+func (a *app) line(format string, args ...any) error {
+	_, err := fmt.Fprintln(a.Stdout, oneLine(a.lang.F(format, args...)))
+	return err
+}
+
+// row writes a line of a description, unless there is nothing to say.
+func (a *app) row(w io.Writer, label, format string, args ...any) {
+	if text := oneLine(a.lang.F(format, args...)); strings.TrimSpace(text) != "" {
+		fmt.Fprintf(w, "  %s%s\n", pad(a.lang.Phrase(label), 11), text)
+	}
+}
+
 // next suggests a command, if there is one.
 func (a *app) next(command string) {
 	if command != "" {

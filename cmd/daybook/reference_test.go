@@ -195,7 +195,7 @@ func flagRows(l tongue, flags *pflag.FlagSet) (list [][]string) {
 		}
 		translated := *f
 		translated.Usage = l.Phrase(f.Usage)
-		name, usage := flagText(&translated)
+		name, usage := (&app{lang: l.Printer}).flagText(&translated)
 		list = append(list, []string{code1(name), usage})
 	})
 	return list
@@ -230,7 +230,7 @@ func codesReference(t *testing.T, l tongue) string {
 	b.WriteString(l.of("# Codes\n", "# 代码\n") + "\n" + madeOf + "\n## " + l.of("Exit codes of `daybook`", "`daybook` 的退出码") + "\n\n")
 	var list [][]string
 	for _, e := range exitCodes {
-		list = append(list, []string{e.Name, l.Phrase(e.Text)})
+		list = append(list, []string{e.Name, l.Say(e.Text)})
 	}
 	b.WriteString(rows([]string{l.of("Code", "代码"), l.of("Meaning", "含义")}, list))
 	b.WriteString("\n## " + l.of("How the answer of a job is read", "任务的答复怎样解读") + "\n\n")
@@ -353,7 +353,7 @@ func environmentReference(t *testing.T, l tongue) string {
 	b.WriteString("\n## " + l.of("What `daybook` reads", "`daybook` 读取什么") + "\n\n")
 	list = nil
 	for _, e := range environment {
-		list = append(list, []string{code1(e.Name), l.Phrase(e.Text)})
+		list = append(list, []string{code1(e.Name), l.Say(e.Text)})
 	}
 	b.WriteString(rows([]string{l.of("Variable", "变量"), l.of("Meaning", "含义")}, list))
 	return b.String()

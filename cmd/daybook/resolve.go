@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,7 +43,7 @@ func (a *app) runResolve(ctx context.Context, key daybook.Key, o resolveFlags) e
 	case o.as == "":
 		return daybook.Invalid("resolve: --as is missing").WithHint("--as done, --as not-done or --as ask")
 	case as != daybook.AsAsk:
-		if err := needReason(o.reason, "resolve"); err != nil {
+		if err := needReason(o.reason, daybook.Say("resolve")); err != nil {
 			return err
 		}
 	}
@@ -98,16 +97,16 @@ func (a *app) confirmResolve(r *daybook.Run, o resolveFlags) error {
 	if r.Effect != nil {
 		wire = r.Key.WireKey(o.step, r.Effect.Generation)
 	}
-	plan := fmt.Sprintf("%s  effect %s, wire key %s, is settled as done: it is never begun again", r.Key, o.step, wire)
+	plan := daybook.Say("%s  effect %s, wire key %s, is settled as done: it is never begun again", r.Key, o.step, wire)
 	if daybook.Resolution(o.as) == daybook.AsNotDone {
-		plan = fmt.Sprintf("%s  effect %s, wire key %s, is settled as not done: it is begun again, under the next wire key", r.Key, o.step, wire)
+		plan = daybook.Say("%s  effect %s, wire key %s, is settled as not done: it is begun again, under the next wire key", r.Key, o.step, wire)
 	}
 	a.plan("%s", plan)
 	if r.Priority == daybook.P0 {
-		return a.typed("resolve", r.Key, o.confirm)
+		return a.typed(daybook.Say("resolve"), r.Key, o.confirm)
 	}
 	if o.confirm != "" {
-		return a.typed("resolve", r.Key, o.confirm)
+		return a.typed(daybook.Say("resolve"), r.Key, o.confirm)
 	}
-	return a.proceed("resolve")
+	return a.proceed(daybook.Say("resolve"))
 }

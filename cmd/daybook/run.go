@@ -44,7 +44,7 @@ func newRunList(a *app) *cobra.Command {
 				}
 			}
 			f := daybook.Filter{Job: job, State: daybook.State(state), From: date, To: date}
-			return a.runsByFilter(cmd.Context(), f, o, "no run is like that")
+			return a.runsByFilter(cmd.Context(), f, o, daybook.Say("no run is like that"))
 		},
 	}
 	f := cmd.Flags()
@@ -56,7 +56,7 @@ func newRunList(a *app) *cobra.Command {
 }
 
 // runsByFilter lists runs, page by page up to the limit.
-func (a *app) runsByFilter(ctx context.Context, f daybook.Filter, o listFlags, none string) error {
+func (a *app) runsByFilter(ctx context.Context, f daybook.Filter, o listFlags, none daybook.Text) error {
 	if o.limit < 1 {
 		return daybook.Invalid("--limit %d: at least 1", o.limit)
 	}
@@ -107,14 +107,14 @@ func (a *app) runsByFilter(ctx context.Context, f daybook.Filter, o listFlags, n
 }
 
 func (a *app) addRun(g *grid, r *daybook.Run) {
-	failed := " "
+	failed := daybook.Say(" ")
 	if r.State != daybook.Done && r.LastError != "" {
-		failed = daybook.Clip(oneLine(r.LastError), 160)
+		failed = daybook.Say("%s", daybook.Clip(oneLine(r.LastError), 160))
 	}
 	if r.State == daybook.Coalesced {
-		failed = "covered by " + string(r.CoveredBy)
+		failed = daybook.Say("covered by %s", r.CoveredBy)
 	}
-	g.add(string(r.Key), a.stateText(r), fmt.Sprint(r.Attempts), a.moment(control.StartedAt(r), r.Zone), took(r), failed)
+	g.add(string(r.Key), stateCell(r), fmt.Sprint(r.Attempts), a.moment(control.StartedAt(r), r.Zone), took(r), failed)
 }
 
 func newRunShow(a *app) *cobra.Command {
@@ -161,9 +161,9 @@ func (a *app) runShow(ctx context.Context, key daybook.Key) error {
 		loc := a.zoneOf(r.Zone)
 		g := &grid{tail: true, head: []string{"TRY", "BEGAN", "TOOK", "OUTCOME", "NODE", "ERROR"}}
 		for _, t := range tries {
-			name := fmt.Sprint(t.Number)
+			name := daybook.Say("%d", t.Number)
 			if t.Probe {
-				name = "question"
+				name = daybook.Say("question")
 			}
 			began, took := t.BegunAt, daybook.Text{}
 			if began.IsZero() {
@@ -172,9 +172,9 @@ func (a *app) runShow(ctx context.Context, key daybook.Key) error {
 			if !t.EndedAt.IsZero() && !began.IsZero() {
 				took = short(t.EndedAt.Sub(began))
 			}
-			outcome := strings.ReplaceAll(string(t.Result), "_", " ")
+			outcome := daybook.Say("%s", strings.ReplaceAll(string(t.Result), "_", " "))
 			if t.Detail != "" {
-				outcome += " (" + t.Detail + ")"
+				outcome = daybook.Say("%s (%s)", outcome, t.Detail)
 			}
 			g.add(name, moment{began, loc}, took, outcome, hosts.Replace(t.Node), t.Error+" ")
 		}
@@ -193,10 +193,8 @@ func (a *app) runShow(ctx context.Context, key daybook.Key) error {
 
 func (a *app) describeRun(w *bufio.Writer, r *daybook.Run) {
 	loc := a.zoneOf(r.Zone)
-	row := func(name, format string, args ...any) {
-		fmt.Fprintf(w, "  %-11s%s\n", name, oneLine(fmt.Sprintf(format, args...)))
-	}
-	fmt.Fprintf(w, "%s  %s  %s\n", r.Key, r.Priority, a.stateText(r))
+	row := func(label, format string, args ...any) { a.row(w, label, format, args...) }
+	fmt.Fprintln(w, a.lang.F("%s  %s  %s", r.Key, r.Priority, stateText(r)))
 	row("window", "%s, business date %s", bounds(r.Window, a.zoneOf(r.Zone)), r.Window.Date)
 	if r.Subject != "" {
 		row("subject", "%s", r.Subject)
@@ -214,10 +212,10 @@ func (a *app) describeRun(w *bufio.Writer, r *daybook.Run) {
 		row("covered by", "%s", r.CoveredBy)
 	}
 	if e := r.Effect; e != nil {
-		row("effect", "%s %s, wire key %s", e.Step, strings.ReplaceAll(string(e.State), "_", " "), r.Key.WireKey(e.Step, e.Generation))
+		row("effect", "%s %s, wire key %s", e.Step, effectText(e.State), r.Key.WireKey(e.Step, e.Generation))
 	}
 	if l := r.Letter; l != nil {
-		row("letter", "%s, %s, since %s", l.Kind, l.State, stamp(l.OpenedAt, loc))
+		row("letter", "%s, %s, since %s", string(l.Kind), l.State, stamp(l.OpenedAt, loc))
 	}
 	if r.LastError != "" {
 		row("last error", "%s", daybook.Clip(r.LastError, 500))
@@ -237,11 +235,11 @@ func (a *app) describeRun(w *bufio.Writer, r *daybook.Run) {
 	}
 }
 
-func byDoor(s daybook.Source, actor string) string {
+func byDoor(s daybook.Source, actor string) daybook.Text {
 	if actor == "" {
-		return string(s)
+		return daybook.Say("%s", s)
 	}
-	return actor + " (" + string(s) + ")"
+	return daybook.Say("%s (%s)", actor, s)
 }
 
 func newRunWatch(a *app) *cobra.Command {
@@ -303,7 +301,7 @@ func (a *app) actCommand(use, short, long string, t act) *cobra.Command {
 		Use: use, Short: short, Long: long, Args: exactly("KEY"), ValidArgsFunction: t.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, key := cmd.Context(), daybook.Key(args[0])
-			if err := needReason(note, t.name); err != nil {
+			if err := needReason(note, daybook.Say("%s", t.name)); err != nil {
 				return err
 			}
 			return a.withControl(ctx, func(l *ledger, c *control.Control) error {
@@ -330,40 +328,42 @@ func (a *app) wouldAct(ctx context.Context, c *control.Control, key daybook.Key,
 		return err
 	}
 	j := actedJSON{Schema: "daybook/act.v1", Key: key, Act: t.name, From: r.State, To: r.State, DryRun: true, Run: control.Nested(r)}
+	told := daybook.Text{}
 	if t.name == "cancel" && r.State == daybook.Running {
-		j.Asked, j.Message = true, fmt.Sprintf("%s  is running: its executor would be asked to end it", key)
+		j.Asked, told = true, daybook.Say("%s  is running: its executor would be asked to end it", key)
 	} else {
 		tr, err := t.rule(r, a.person().Name, note, a.Now())
 		if err != nil {
 			return err
 		}
-		j.To, j.Message = tr.To, fmt.Sprintf("%s  would be %s: %s → %s", key, pastOf[t.name], r.State, tr.To)
+		j.To, told = tr.To, daybook.Say("%s  would be %s: %s → %s", key, pastOf[t.name], r.State, tr.To)
 	}
+	j.Message = told.String()
 	if a.flags.json {
 		return a.printJSON(j)
 	}
-	if _, err := fmt.Fprintln(a.Stdout, j.Message); err != nil {
+	if err := a.line("%s", told); err != nil {
 		return err
 	}
 	a.dryRun()
 	return nil
 }
 
-var pastOf = map[string]string{"cancel": "cancelled", "reopen": "reopened", "dismiss": "dismissed", "resolve": "resolved"}
+var pastOf = map[string]daybook.Text{"cancel": daybook.Say("cancelled"), "reopen": daybook.Say("reopened"), "dismiss": daybook.Say("dismissed"), "resolve": daybook.Say("resolved")}
 
 func (a *app) tellActed(t control.Acted) error {
 	if a.flags.json {
 		return a.printJSON(actedJSON{Schema: "daybook/act.v1", Key: t.Key, Act: t.Act, From: t.From, To: t.Run.State, Asked: t.Asked, Message: t.Line(), Next: t.Next(),
 			NobodyExecutes: t.NobodyExecutes, Run: control.Nested(t.Run)})
 	}
-	next := t.Next()
+	next := t.Do()
 	t.Run = a.shownRun(t.Run)
-	if _, err := fmt.Fprintln(a.Stdout, t.Line()); err != nil {
+	if err := a.line("%s", t.Text()); err != nil {
 		return err
 	}
 	if t.NobodyExecutes {
 		a.say(msgRecorded)
 	}
-	a.next(next)
+	a.nextText(next)
 	return nil
 }

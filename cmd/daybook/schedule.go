@@ -94,6 +94,9 @@ func newFireJSON(f daybook.Fire, loc *time.Location) fireJSON {
 	return fireJSON{f.At.UTC().Format(time.RFC3339), f.At.In(loc).Format(time.RFC3339), f.Window.Label, string(f.Note)}
 }
 
+// firesHead is the head of a listing whose columns are counted in signs, not in columns of a terminal: it stays English.
+const firesHead = "FIRE\tLOCAL\tWINDOW\tNOTE"
+
 // fires writes the fires in (from, to], each with the window it answers for.
 func (a *app) fires(s *calendar.Schedule, from, to time.Time) (err error) {
 	w := bufio.NewWriter(a.Stdout)
@@ -121,7 +124,7 @@ func (a *app) fires(s *calendar.Schedule, from, to time.Time) (err error) {
 			continue
 		}
 		if n == 0 {
-			fmt.Fprintln(table, textFiresHead)
+			fmt.Fprintln(table, firesHead)
 		}
 		n++
 		j := newFireJSON(f, shown)
@@ -140,7 +143,7 @@ func (a *app) fires(s *calendar.Schedule, from, to time.Time) (err error) {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	a.say("%s: %s", plural(n, "fire"), s.Describe())
+	a.say("%s: %s", daybook.Count(n, "%d fire", "%d fires"), s.Words())
 	for _, remark := range s.Remarks() {
 		a.say("note: %s", remark)
 	}

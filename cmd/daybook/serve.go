@@ -65,7 +65,7 @@ func (a *app) serve(ctx context.Context, listen string) error {
 	}
 	ctx, done := guardFile(ctx, text)
 	err = l.Start(ctx, func() {
-		a.say("daybook serves %s of %s, ledger %s, ready in %d ms", plural(len(f.Jobs), "job"), f.Path, config.Mask(text), time.Since(began).Milliseconds())
+		a.say("daybook serves %s of %s, ledger %s, ready in %d ms", daybook.Count(len(f.Jobs), "%d job", "%d jobs"), f.Path, config.Mask(text), time.Since(began).Milliseconds())
 		if ln != nil {
 			a.say("it answers on http://%s", ln.Addr())
 		}
@@ -108,6 +108,6 @@ func guardFile(ctx context.Context, text string) (context.Context, func() error)
 }
 
 func errFileGone(path string) error {
-	return (&daybook.Error{Code: daybook.CodeUnavailable, Message: "the ledger " + path + " was removed or replaced while serve worked on it: what was recorded since may not be in it"}).
+	return daybook.New(daybook.CodeUnavailable, "the ledger %s was removed or replaced while serve worked on it: what was recorded since may not be in it", path).
 		WithHint("put the file or the newest backup back before serve is started again: an empty ledger knows of nothing done")
 }

@@ -43,7 +43,6 @@ each job, the next three fires and the keys they answer for. Nothing is started,
 	textFiresLong = `Lists the fires in (from, to]. A note says where the clock moved one: gap (the time does not exist and fires at
 the end of the gap) or repeat (the time occurs twice and fires once).`
 	textFiresExample = `  daybook schedule fires "daily 02:30" --zone Europe/Berlin --from 2026-03-28T00:00:00Z --to 2026-03-30T12:00:00Z --json`
-	textFiresHead    = "FIRE\tLOCAL\tWINDOW\tNOTE"
 	textFlagZone     = "IANA time zone (required)"
 	textFlagFrom     = "after this instant, RFC 3339 (required)"
 	textFlagTo       = "up to and with this instant, RFC 3339 (required)"

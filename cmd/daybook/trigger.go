@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -95,12 +94,12 @@ func (a *app) beforeTrigger(ctx context.Context, c *control.Control, q *control.
 		}
 		if v.Job != nil && v.Job.Priority == daybook.P0 {
 			a.plan("%s is a deliberate further effect: what %s does is done once more for this window", p.Key, q.Job)
-			return a.typed("a further effect", p.Key, o.confirm)
+			return a.typed(daybook.Say("a further effect"), p.Key, o.confirm)
 		}
 	}
 	if askSkipped && p.Outcome == daybook.Refused && p.Because == daybook.BecauseSkipped {
-		a.plan("%s", a.shown(p).Line())
-		switch err := a.proceed("running a skipped window"); {
+		a.plan("%s", a.shown(p).Text())
+		switch err := a.proceed(daybook.Say("running a skipped window")); {
 		case err == nil:
 			q.RunSkipped = true
 		case daybook.CodeOf(err) != daybook.CodeConflict:
@@ -119,14 +118,14 @@ func (a *app) payload(path string) (json.RawMessage, error) {
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
-			return nil, &daybook.Error{Code: daybook.CodeInvalid, Message: "--payload: read " + path, Err: plain(err)}
+			return nil, daybook.Invalid("--payload: read %s", path).Because(plain(err))
 		}
 		defer f.Close()
 		in = f
 	}
 	b, err := io.ReadAll(io.LimitReader(in, daybook.MaxPayloadBytes+1))
 	if err != nil {
-		return nil, &daybook.Error{Code: daybook.CodeInvalid, Message: "--payload: read " + path, Err: plain(err)}
+		return nil, daybook.Invalid("--payload: read %s", path).Because(plain(err))
 	}
 	if len(strings.TrimSpace(string(b))) == 0 {
 		return nil, daybook.Invalid("--payload: %s is empty", path).WithHint("leave --payload out for none")
@@ -152,22 +151,21 @@ func (a *app) tell(answer control.Answer, dry bool) error {
 	if answer.Outcome == daybook.Refused {
 		return &coded{code: answer.Exit, err: answer.Err()}
 	}
-	line := answer.Line()
+	told := answer.Text()
 	if dry {
-		said := strings.TrimPrefix(line, string(answer.Key)+"  ")
-		line = fmt.Sprintf("%s  would be %s", answer.Key, answer.Outcome)
-		if said != string(answer.Outcome)+"." {
-			line += ": " + said
+		told = daybook.Say("%s  would be %s", answer.Key, answer.Outcome)
+		if said := answer.Said(); said.String() != string(answer.Outcome)+"." {
+			told = daybook.Say("%s: %s", told, said)
 		}
 	}
-	if _, err := fmt.Fprintln(a.Stdout, line); err != nil {
+	if err := a.line("%s", told); err != nil {
 		return err
 	}
 	if !dry {
 		if answer.NobodyExecutes {
 			a.say(msgRecorded)
 		}
-		a.next(answer.Next())
+		a.nextText(answer.Do())
 	}
 	return silent
 }
@@ -192,7 +190,7 @@ func (a *app) shownRun(r *daybook.Run) *daybook.Run {
 // triggerWait follows the run of an answer to its end.
 func (a *app) triggerWait(ctx context.Context, c *control.Control, answer control.Answer, atMost time.Duration) error {
 	if !a.flags.json {
-		a.say("%s", a.shown(answer).Line())
+		a.say("%s", a.shown(answer).Text())
 	}
 	key := answer.Key
 	if answer.Cover != nil {

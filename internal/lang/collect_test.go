@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,8 +27,8 @@ type house struct {
 	t         *testing.T
 	fset      *token.FileSet
 	packages  map[string]*source // by import path
-	functions map[string]int     // import path + "." + name of functions that take a format → index of its parameter
-	methods   map[string]int     // the same for methods; those that are not exported with their package
+	functions map[string]params  // import path + "." + name of functions that take a format
+	methods   map[string]params  // the same for methods; those that are not exported with their package
 }
 
 type source struct {
@@ -44,7 +45,7 @@ var unread = []string{"tools", "examples", "internal/archtest", "internal/crash"
 // readHouse parses the module.
 func readHouse(t *testing.T) *house {
 	t.Helper()
-	h := &house{t: t, fset: token.NewFileSet(), packages: map[string]*source{}, functions: map[string]int{}, methods: map[string]int{}}
+	h := &house{t: t, fset: token.NewFileSet(), packages: map[string]*source{}, functions: map[string]params{}, methods: map[string]params{}}
 	root := filepath.Join("..", "..")
 	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -95,15 +96,17 @@ func (h *house) declarations(p *source) {
 		ast.Inspect(f, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.FuncDecl:
-				if i := formatParam(n.Type); i >= 0 && n.Recv == nil {
-					h.functions[p.path+"."+n.Name.Name] = i
-				} else if i >= 0 {
-					h.methods[methodName(p, n.Name.Name)] = i
+				if says, ok := paramsOf(n.Type); ok && n.Recv == nil {
+					h.functions[p.path+"."+n.Name.Name] = says
+				} else if ok {
+					h.methods[methodName(p, n.Name.Name)] = says
 				}
-			case *ast.AssignStmt: // row := func(name, format string, args ...any)
+			case *ast.AssignStmt: // row := func(label, format string, args ...any)
 				if len(n.Lhs) == 1 && len(n.Rhs) == 1 {
-					if lit, ok := n.Rhs[0].(*ast.FuncLit); ok && formatParam(lit.Type) >= 0 {
-						h.functions[p.path+"."+n.Lhs[0].(*ast.Ident).Name] = formatParam(lit.Type)
+					if lit, ok := n.Rhs[0].(*ast.FuncLit); ok {
+						if says, ok := paramsOf(lit.Type); ok {
+							h.functions[p.path+"."+n.Lhs[0].(*ast.Ident).Name] = says
+						}
 					}
 				}
 			}
@@ -129,8 +132,12 @@ func constantsIn(d ast.Decl) map[string]ast.Expr {
 	return found
 }
 
-// formatParam returns the index of the parameter format, if the next and last is args ...any, else -1.
-func formatParam(f *ast.FuncType) int {
+// params are the indices of the parameters that are sentences: the format, which the arguments follow, and before it perhaps
+// a label, or the format for one; -1: there is none.
+type params struct{ format, label, one int }
+
+// paramsOf returns the sentences among the parameters of a function whose last ones are format string, args ...any.
+func paramsOf(f *ast.FuncType) (params, bool) {
 	var names []string
 	variadic := false
 	for _, field := range f.Params.List {
@@ -139,10 +146,11 @@ func formatParam(f *ast.FuncType) int {
 		}
 		_, variadic = field.Type.(*ast.Ellipsis)
 	}
-	if n := len(names); variadic && n >= 2 && names[n-1] == "args" && (names[n-2] == "format" || names[n-2] == "more") {
-		return n - 2
+	n := len(names)
+	if !variadic || n < 2 || names[n-1] != "args" || names[n-2] != "format" && names[n-2] != "more" {
+		return params{}, false
 	}
-	return -1
+	return params{n - 2, slices.Index(names, "label"), slices.Index(names, "one")}, true
 }
 
 // sentences returns every sentence that the module says, and the places where a format is not a constant.
@@ -160,24 +168,35 @@ func (h *house) sentences() (all []found, faults []string) {
 					case *ast.FuncLit:
 						ownFormat(n.Type, own)
 					case *ast.CallExpr:
-						i, ok := h.takesFormat(p, imports, n)
-						if !ok || len(n.Args) <= i {
+						says, ok := h.says(p, imports, n)
+						if !ok || len(n.Args) <= says.format {
 							return true
 						}
-						if id, isName := n.Args[i].(*ast.Ident); isName && own[id.Name] {
+						if id, isName := n.Args[says.format].(*ast.Ident); isName && own[id.Name] {
 							return true
 						}
 						at := h.fset.Position(n.Pos()).String()
-						format, constant := h.constant(p, local, n.Args[i])
+						format, constant := h.constant(p, local, n.Args[says.format])
+						args := len(n.Args) - says.format - 1
+						if n.Ellipsis.IsValid() {
+							args = -1
+						}
+						if says.one >= 0 { // what is counted is the first argument of both
+							args++
+							one, also := h.constant(p, local, n.Args[says.one])
+							constant = constant && also
+							if also && !slices.Equal(verbsOf(one), verbsOf(format)) {
+								faults = append(faults, at+": the format for one has other verbs")
+							}
+						}
+						if says.label >= 0 {
+							label, also := h.constant(p, local, n.Args[says.label])
+							constant = constant && also
+							all = append(all, found{label, -1, at})
+						}
 						if !constant {
 							faults = append(faults, at+": the format is not a constant")
 							return true
-						}
-						args := len(n.Args) - i - 1
-						if n.Ellipsis.IsValid() {
-							args = -1
-						} else if i > 1 && calleeName(n) == "Count" {
-							args++
 						}
 						all = append(all, found{format, args, at})
 					}
@@ -186,52 +205,77 @@ func (h *house) sentences() (all []found, faults []string) {
 			}
 		}
 	}
-	for name, value := range h.packages[module+"/cmd/daybook"].constants {
-		if s, ok := h.constant(h.packages[module+"/cmd/daybook"], nil, value); ok && strings.HasPrefix(name, "text") {
-			all = append(all, found{s, -1, name})
-		}
-	}
-	return all, faults
+	return append(all, h.help()...), faults
 }
 
+// help returns what the commands say of themselves: texts of commands and flags, heads of tables.
+func (h *house) help() (all []found) {
+	p := h.packages[module+"/cmd/daybook"]
+	add := func(e ast.Expr) {
+		if s, ok := h.constant(p, nil, e); ok && s != "" {
+			all = append(all, found{s, -1, h.fset.Position(e.Pos()).String()})
+		}
+	}
+	for name, value := range p.constants {
+		if strings.HasPrefix(name, "text") && !strings.HasSuffix(name, "Example") {
+			add(value)
+		}
+	}
+	for _, f := range p.files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				// f.StringVar(&x, "name", "", "what it is"), and kin
+				s, ok := n.Fun.(*ast.SelectorExpr)
+				if ok && len(n.Args) >= 3 && flagMaker.MatchString(s.Sel.Name) {
+					add(n.Args[len(n.Args)-1])
+				}
+			case *ast.KeyValueExpr:
+				if key, ok := n.Key.(*ast.Ident); ok {
+					switch list, isList := n.Value.(*ast.CompositeLit); {
+					case key.Name == "head" && isList:
+						for _, e := range list.Elts {
+							add(e)
+						}
+					case key.Name == "Short", key.Name == "Long":
+						add(n.Value)
+					}
+				}
+			}
+			return true
+		})
+	}
+	return all
+}
+
+var flagMaker = regexp.MustCompile(`^(String|Bool|Int|Duration|StringArray|StringSlice)(Var)?P?$`)
+
 func ownFormat(f *ast.FuncType, own map[string]bool) {
-	if formatParam(f) < 0 {
+	if _, ok := paramsOf(f); !ok {
 		return
 	}
 	for _, field := range f.Params.List {
 		for _, name := range field.Names {
-			if name.Name == "format" || name.Name == "more" || name.Name == "one" {
+			if slices.Contains([]string{"format", "more", "one"}, name.Name) {
 				own[name.Name] = true
 			}
 		}
 	}
 }
 
-func calleeName(call *ast.CallExpr) string {
+// says reports which arguments of a call are sentences, if some are.
+func (h *house) says(p *source, imports map[string]string, call *ast.CallExpr) (says params, ok bool) {
 	switch f := call.Fun.(type) {
 	case *ast.Ident:
-		return f.Name
+		says, ok = h.functions[p.path+"."+f.Name]
 	case *ast.SelectorExpr:
-		return f.Sel.Name
-	}
-	return ""
-}
-
-// takesFormat reports which argument of a call is a format, if one is.
-func (h *house) takesFormat(p *source, imports map[string]string, call *ast.CallExpr) (int, bool) {
-	switch f := call.Fun.(type) {
-	case *ast.Ident:
-		i, ok := h.functions[p.path+"."+f.Name]
-		return i, ok
-	case *ast.SelectorExpr:
-		if x, ok := f.X.(*ast.Ident); ok && imports[x.Name] != "" {
-			i, ok := h.functions[imports[x.Name]+"."+f.Sel.Name]
-			return i, ok
+		if x, isName := f.X.(*ast.Ident); isName && imports[x.Name] != "" {
+			says, ok = h.functions[imports[x.Name]+"."+f.Sel.Name]
+		} else {
+			says, ok = h.methods[methodName(p, f.Sel.Name)]
 		}
-		i, ok := h.methods[methodName(p, f.Sel.Name)]
-		return i, ok
 	}
-	return 0, false
+	return says, ok
 }
 
 // methodName is the name of a method among those of the module: only exported ones are called from other packages.

@@ -145,23 +145,26 @@ func TestSentencesAreGoodChinese(t *testing.T) {
 	}
 }
 
-// machineWords are words that stand in Chinese as they are: names of tools and formats, of commands, of the file, and values
-// that it takes.
+// machineWords are words that stand in Chinese as they are: names of tools and formats, of commands, flags and the file, the
+// values that it takes, and words in capitals for what people put in their place.
 var machineWords = strings.Fields(`
-JSON UTC UTF NUL DAYBOOK PATH SQLite PostgreSQL
-daybook
-owner defaults timezone effects once repeatable window day missed never catch_up coalesce skip overlap wait work event long
-steps remembers run shell jitter true renew job sub
-done not ask
-slots channels alerts serve manual api yaml business_days next previous covers weekend off fire quarter
-cron every hourly daily weekly monthly quarterly yearly annually midnight reboot first last business
+daybook Daybook serve once check resolve reopen resume import crontab completion db demo
+done not ask error scheduled running retryable skipped coalesced cancelled dead state
+alerts amount base business_days catch_up channels charges coalesce covers database day defaults effects env event every
+expect file fire first forever headers host http https id int jitter job jobs last lang local log long manual max_silence
+message missed name never next off on overlap owner path previous probe probe_url quarter remembers renew repeat
+repeatable result retention retry_after root run shell skip slots steps string sub timezone true type url user wait
+week weekend work window api clock dumb gap from to in yaml md saas zh en CN
+cron hourly daily weekly monthly quarterly yearly annually midnight reboot business
 mon tue wed thu fri sat sun jan dec
-message amount charges result retry_after root user probe probe_url headers http https url lang env file path id
-string int busy_timeout foreign_keys on journal_mode synchronous immediate deferred lsof fuser webhook whsec
-KEY JOB LABEL ID NAME USD GET POST PUT PATCH DELETE HTTP URL PRAGMA WAL FULL
-Authorization base Go Effects Steps Once Role Run Start Open Options MaxOpenConns engine DB Write Read jobs
-API IANA ISO EST Unix Asia Shanghai Europe Berlin America New_York National Day
-At`)
+busy_timeout deferred foreign_keys immediate journal_mode synchronous command engine system etc healthz kill lsof fuser
+pg_dump postgres sqlite cronie drop service timer systemd webhook whsec sha
+API ASCII At Authorization Arch CRON_TZ CSV Ctrl DAYBOOK DAYBOOK_CONFIG DAYBOOK_DB DAYBOOK_LANG DB DELETE Debian EST
+Effects FULL Fedora GET Go HTTP IANA ISO JSON MaxOpenConns NUL NO_COLOR National Day Once Open Options PATCH PATH POST
+PRAGMA PUT PostgreSQL README RFC RHEL Read Role Run SIGTERM SQLite Schema Start Steps Tab URL USD UTC UTF Unix WAL Write
+Asia Shanghai Europe Berlin America New_York
+COMMAND COPY DD DIR FILE ID JOB KEY LABEL MM NAME OTHER YYYY ZONE
+`)
 
 var latinWord = regexp.MustCompile(`[A-Za-z][A-Za-z_]*[A-Za-z]`)
 
