@@ -27,6 +27,8 @@ type Answer struct {
 	Opens time.Time
 	// Difference says where the payload given differs from the one the run was made with.
 	Difference daybook.Texts
+	// Host is the machine on which the run that the answer is about is under way; empty: it is not.
+	Host string
 	// NobodyExecutes: the run waits for an executor, and no serve was seen lately.
 	NobodyExecutes bool
 	// At is the instant of the answer.
@@ -77,12 +79,15 @@ func (c *Control) answer(ctx context.Context, t target, reply daybook.Reply, run
 			return a, err
 		}
 	}
-	if r := a.About(); r != nil && r.State.Live() && r.Home != daybook.HomeOnce && !a.doesItself() {
+	if r := a.About(); r != nil && r.State.Live() {
 		nodes, err := c.s.Nodes(ctx)
 		if err != nil {
 			return a, err
 		}
-		a.NobodyExecutes = len(aliveNodes(nodes, r.Home, now)) == 0
+		a.NobodyExecutes = r.Home != daybook.HomeOnce && !a.doesItself() && len(aliveNodes(nodes, r.Home, now)) == 0
+		if r.State == daybook.Running {
+			a.Host = hostsOf(nodes).of(r.Node)
+		}
 	}
 	return a, nil
 }

@@ -239,7 +239,7 @@ func (a Answer) sentence() daybook.Text {
 	case daybook.BecauseScheduled:
 		return a.scheduled()
 	case daybook.BecauseRunning:
-		return daybook.Say("is running: attempt %d since %s on %s. Nothing was started beside it.", r.Attempts, a.when(r.ClaimedAt), whoever(r.Node))
+		return daybook.Say("is running: attempt %d since %s on %s. Nothing was started beside it.", r.Attempts, a.when(r.ClaimedAt), whoever(oneLine(a.Host)))
 	case daybook.BecauseRetryable:
 		return a.retryable()
 	case daybook.BecauseDone, daybook.BecauseOnce:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/control"
+	"github.com/daybook-run/daybook/store/storetest"
 )
 
 // TestWhatPeopleAreTold holds the sentences: each begins with the key, says what happened to the world, and names the
@@ -71,4 +72,44 @@ func TestWhatPeopleAreTold(t *testing.T) {
 			t.Errorf("as an error: %v, hint %q", e, daybook.HintOf(e))
 		}
 	})
+}
+
+// TestMachinesAreNamed: a person reads the name of a machine, not the id of a process.
+func TestMachinesAreNamed(t *testing.T) {
+	each(t, func(b *bench) {
+		b.at(utc("2026-10-26T10:00:00"))
+		b.job(daybook.Job{Name: "mail", Window: daybook.Day})
+		b.beat(daybook.Node{Host: "db-1"})
+		b.trigger(control.Request{Job: "mail", Date: "2026-10-26"})
+		b.claim("mail:2026-10-26")
+		a := b.trigger(control.Request{Job: "mail", Date: "2026-10-26"})
+		if a.Host != "db-1" || !strings.Contains(a.Line(), " on db-1. Nothing was started beside it.") {
+			t.Errorf("%q, %s", a.Host, a.Line())
+		}
+		if s := b.story("mail:2026-10-26"); !strings.Contains(s, "attempt 1 is running on db-1") {
+			t.Error(s)
+		}
+		r, err := b.Run(b.ctx, "mail:2026-10-26")
+		if err != nil {
+			t.Fatal(err)
+		}
+		storetest.Apply(b.ctx, t, b.s, r.Next(daybook.Outcome{Result: daybook.ResultDone}, b.policy(r.Key), b.now))
+		if s := b.story("mail:2026-10-26"); !strings.Contains(s, "attempt 1 → done on db-1") {
+			t.Error(s)
+		}
+	})
+}
+
+// story is what the lines of a key's story say.
+func (b *bench) story(k daybook.Key) string {
+	b.t.Helper()
+	s, err := b.Key(b.ctx, k)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var lines []string
+	for _, e := range s.Timeline {
+		lines = append(lines, e.Text.String())
+	}
+	return strings.Join(lines, "\n")
 }

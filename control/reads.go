@@ -122,6 +122,25 @@ func (c *Control) Printed(key daybook.Key, fence int64) (io.ReadCloser, error) {
 // Nodes lists the processes that work on the ledger, the one seen last first.
 func (c *Control) Nodes(ctx context.Context) ([]daybook.Node, error) { return c.s.Nodes(ctx) }
 
+// hosts are the names of machines by the ids of nodes.
+type hosts map[string]string
+
+// of is the machine of a node. Of a holder that is no node it is what stands in the row: the name that it gave itself.
+func (h hosts) of(node string) string {
+	if host := h[node]; host != "" {
+		return host
+	}
+	return node
+}
+
+func hostsOf(nodes []daybook.Node) hosts {
+	h := make(hosts, len(nodes))
+	for _, n := range nodes {
+		h[n.ID] = n.Host
+	}
+	return h
+}
+
 // Executing reports whether anybody executes what is at a home: a serve, or the application, that was seen in the last 30 s.
 func (c *Control) Executing(ctx context.Context, home string) (bool, error) {
 	nodes, err := c.s.Nodes(ctx)

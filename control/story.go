@@ -40,6 +40,8 @@ type Story struct {
 	Acts     []daybook.Activity
 	Timeline []Entry
 	At       time.Time
+
+	hosts hosts
 }
 
 // Entry is one line of a story.
@@ -91,6 +93,11 @@ func (c *Control) Key(ctx context.Context, key daybook.Key) (Story, error) {
 	if s.Attempts, err = c.s.Attempts(ctx, key); err != nil {
 		return s, err
 	}
+	nodes, err := c.s.Nodes(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.hosts = hostsOf(nodes)
 	if s.Letters, err = c.s.LettersOf(ctx, key); err != nil {
 		return s, err
 	}
@@ -158,14 +165,14 @@ func (s *Story) timeline() []Entry {
 		case a.Probe:
 			add(a.EndedAt, "question", questionText(a), a.Error)
 		case a.Result != "":
-			add(a.EndedAt, "attempt", attemptText(a), a.Error)
+			add(a.EndedAt, "attempt", attemptText(a, s.hosts.of(a.Node)), a.Error)
 		}
 		if a.LateResult != "" {
 			add(a.LateAt, "late report", lateText(a), a.LateError)
 		}
 	}
 	if r := s.Run; r != nil && r.State == daybook.Running {
-		add(r.ClaimedAt, "attempt", runningText(r), "")
+		add(r.ClaimedAt, "attempt", runningText(r, s.hosts.of(r.Node)), "")
 	}
 	for _, l := range s.Letters {
 		add(l.OpenedAt, "letter", letterOpenedText(l, s.Alert), l.Error)

@@ -21,7 +21,8 @@ func triggerText(t daybook.Trigger) daybook.Text {
 	return daybook.Say("%s → %s", who, t.Outcome)
 }
 
-func attemptText(a daybook.Attempt) daybook.Text {
+// attemptText tells of an attempt that has ended on a machine.
+func attemptText(a daybook.Attempt, host string) daybook.Text {
 	begun := a.BegunAt
 	if begun.IsZero() {
 		begun = a.ClaimedAt
@@ -29,21 +30,21 @@ func attemptText(a daybook.Attempt) daybook.Text {
 	detail := inBrackets(oneLine(a.Detail))
 	took := a.EndedAt.Sub(begun)
 	switch timed := !begun.IsZero() && took > 0; {
-	case timed && a.Node != "":
-		return daybook.Say("attempt %d → %s%s after %s on %s", a.Number, ResultText(a.Result), detail, short(took), oneLine(a.Node))
+	case timed && host != "":
+		return daybook.Say("attempt %d → %s%s after %s on %s", a.Number, ResultText(a.Result), detail, short(took), oneLine(host))
 	case timed:
 		return daybook.Say("attempt %d → %s%s after %s", a.Number, ResultText(a.Result), detail, short(took))
-	case a.Node != "":
-		return daybook.Say("attempt %d → %s%s on %s", a.Number, ResultText(a.Result), detail, oneLine(a.Node))
+	case host != "":
+		return daybook.Say("attempt %d → %s%s on %s", a.Number, ResultText(a.Result), detail, oneLine(host))
 	}
 	return daybook.Say("attempt %d → %s%s", a.Number, ResultText(a.Result), detail)
 }
 
-func runningText(r *daybook.Run) daybook.Text {
+func runningText(r *daybook.Run, host string) daybook.Text {
 	if r.CancelledBy != "" {
-		return daybook.Say("attempt %d is running on %s, asked to end by %s", r.Attempts, whoever(r.Node), oneLine(r.CancelledBy))
+		return daybook.Say("attempt %d is running on %s, asked to end by %s", r.Attempts, whoever(oneLine(host)), oneLine(r.CancelledBy))
 	}
-	return daybook.Say("attempt %d is running on %s", r.Attempts, whoever(r.Node))
+	return daybook.Say("attempt %d is running on %s", r.Attempts, whoever(oneLine(host)))
 }
 
 func questionText(a daybook.Attempt) daybook.Text {

@@ -106,12 +106,8 @@ func (a *app) keyShow(ctx context.Context, key daybook.Key) error {
 		if err != nil {
 			return err
 		}
-		hosts, err := hosts(ctx, c)
-		if err != nil {
-			return err
-		}
 		w := bufio.NewWriter(a.Stdout)
-		a.tellStory(w, s, zone, hosts)
+		a.tellStory(w, s, zone)
 		if err := w.Flush(); err != nil {
 			return err
 		}
@@ -161,7 +157,7 @@ func (a *app) noKey(ctx context.Context, c *control.Control, s control.Story, to
 }
 
 // tellStory writes the head of a key and its story, line by line, in the order of time.
-func (a *app) tellStory(w *bufio.Writer, s control.Story, loc *time.Location, hosts *strings.Replacer) {
+func (a *app) tellStory(w *bufio.Writer, s control.Story, loc *time.Location) {
 	if s.Run != nil {
 		head, window := a.storyHead(s, loc), a.lang.F("window %s", bounds(s.Run.Window, a.zoneOf(s.Run.Zone)))
 		sep := "  "
@@ -193,7 +189,7 @@ func (a *app) tellStory(w *bufio.Writer, s control.Story, loc *time.Location, ho
 	widest := 0
 	said := make([]string, len(s.Timeline))
 	for i, e := range s.Timeline {
-		said[i] = oneLine(hosts.Replace(a.lang.Say(e.Text)))
+		said[i] = oneLine(a.lang.Say(e.Text))
 		if n := displayWidth(said[i]); e.Note != "" && n <= 48 {
 			widest = max(widest, n)
 		}
