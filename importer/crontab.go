@@ -230,6 +230,12 @@ func (r *reader) entry(row string, indent int) {
 	if stdin != "" {
 		j.notes = append(j.notes, "what stands behind the '%' is its input")
 	}
+	if strings.Count(command, `"`)%2+strings.Count(command, "'")%2 > 0 && strings.ContainsAny(stdin, `"'`) {
+		j.notes = append(j.notes, `the '%' cuts a quote in two: did the line ever work? for the sign itself cron wants \%`)
+	}
+	if first, more := cutWord(command); !r.table.System && first == "root" && more != "" {
+		j.notes = append(j.notes, "it starts a program called root: is this a table of the system? then import it with --system")
+	}
 	r.add(j)
 }
 

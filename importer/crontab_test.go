@@ -229,24 +229,29 @@ func TestTablesOfTheSystem(t *testing.T) {
 // TestNames: a job is called by what its line is about, and no name is given twice.
 func TestNames(t *testing.T) {
 	for command, want := range map[string]string{
-		"/usr/local/bin/backup.sh --all":                                "backup",
-		"cd /srv/app && flock -n /tmp/l python3 -u bin/Send_Mails.py":   "send_mails",
-		"nice -n 10 ionice -c2 /opt/My.Job":                             "my-job",
-		"flock -w 10 /tmp/x -c '/opt/run me'":                           "run",
-		"cd /srv && /usr/bin/php artisan schedule:run >> /dev/null":     "artisan-schedule-run",
-		"restic -r s3:x backup /home":                                   "restic-backup",
-		"curl -fsS https://example.com/jobs/renew?x=1":                  "renew",
-		"curl -fsS https://example.com":                                 "example-com",
-		"test -x /usr/bin/a && /usr/bin/a -q":                           "a",
-		"[ -d /run/x ] || exit 0; A=1 B=2 timeout 10m ./bin/sync.rb":    "sync",
-		"bash -c 'cd /x; ./deploy'":                                     "deploy",
-		"python3 -m app.jobs.clean":                                     "app-jobs-clean",
-		"date >> /tmp/x":                                                "date",
-		"sudo -u www-data /opt/x":                                       "x",
-		"(cd /a; ./b)":                                                  "b",
-		"ÄÖÜ":                                                           "job",
-		"/opt/" + strings.Repeat("long-", 30):                           "long-long-long-long-long-long-long-long",
-		"env -u A B=1 sleep 5; /opt/real":                               "real",
+		"/usr/local/bin/backup.sh --all":                              "backup",
+		"cd /srv/app && flock -n /tmp/l python3 -u bin/Send_Mails.py": "send_mails",
+		"nice -n 10 ionice -c2 /opt/My.Job":                           "my-job",
+		"flock -w 10 /tmp/x -c '/opt/run me'":                         "run",
+		"cd /srv && /usr/bin/php artisan schedule:run >> /dev/null":   "artisan-schedule-run",
+		"restic -r s3:x backup /home":                                 "restic-backup",
+		"curl -fsS https://example.com/jobs/renew?x=1":                "renew",
+		"curl -fsS https://example.com":                               "example-com",
+		"test -x /usr/bin/a && /usr/bin/a -q":                         "a",
+		"[ -d /run/x ] || exit 0; A=1 B=2 timeout 10m ./bin/sync.rb":  "sync",
+		"bash -c 'cd /x; ./deploy'":                                   "deploy",
+		"python3 -m app.jobs.clean":                                   "app-jobs-clean",
+		"/usr/bin/flock -n /tmp/l /usr/local/bin/often --minutely":    "often",
+		"cd /app && bundle exec rake reports:weekly":                  "rake-reports-weekly",
+		"[ -f /tmp/run ] && rm /tmp/run && /opt/app/bin/job-a":        "job-a",
+		"rm -rf /tmp/x":                       "rm",
+		"su - postgres -c 'vacuumdb -a'":      "vacuumdb",
+		"date >> /tmp/x":                      "date",
+		"sudo -u www-data /opt/x":             "x",
+		"(cd /a; ./b)":                        "b",
+		"ÄÖÜ":                                 "job",
+		"/opt/" + strings.Repeat("long-", 30): "long-long-long-long-long-long-long-long",
+		"env -u A B=1 sleep 5; /opt/real":     "real",
 		"[ \"$(date +%d)\" = 01 ] && wget -qO- http://x.example/a/b/":   "b",
 		"/usr/bin/env PYTHONPATH=/srv /srv/venv/bin/python /srv/x.py y": "x",
 	} {
@@ -269,6 +274,18 @@ func TestHabits(t *testing.T) {
 		if f := read(t, r); !strings.Contains(string(r.YAML), want) || f.Jobs[0].Command.String() != command && !strings.HasPrefix(command, "flock") && !strings.HasPrefix(command, "timeout") {
 			t.Errorf("%s: %s\n%s", command, f.Jobs[0].Command, r.YAML)
 		}
+	}
+}
+
+// TestSlips: what people get wrong in a crontab is said, and imported as cron reads it.
+func TestSlips(t *testing.T) {
+	r := table("0 9 * * * curl -s \"https://example.com/?q=a%20b\"\n15 * * * * root /usr/bin/certbot renew\n")
+	f := read(t, r)
+	if f.Jobs[0].Command.Shell != `curl -s "https://example.com/?q=a` || f.Jobs[0].Stdin != "20b\"\n" || !strings.Contains(string(r.YAML), "cuts a quote in two") {
+		t.Errorf("%s", r.YAML)
+	}
+	if f.Jobs[1].Command.Argv[0] != "root" || !strings.Contains(string(r.YAML), "import it with --system") {
+		t.Errorf("%s", r.YAML)
 	}
 }
 

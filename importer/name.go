@@ -9,13 +9,14 @@ import (
 
 // Words that stand before the program that a line is about, by what follows them.
 var (
-	preludes     = []string{"cd", "test", "[", "export", "set", "source", ".", "umask", "ulimit", "sleep", "true", ":", "echo", "date", "mkdir", "exit", "if", "then", "fi", "done", "ping"}
-	wrappers     = []string{"chronic", "cronic", "nohup", "time", "exec", "setsid", "sudo", "env", "nice", "ionice", "chrt", "stdbuf", "command", "run-one", "unbuffer", "systemd-cat", "doas"}
+	preludes     = []string{"cd", "test", "[", "export", "set", "source", ".", "umask", "ulimit", "sleep", "true", ":", "echo", "date", "mkdir", "exit", "if", "then", "fi", "done", "ping", "rm", "touch", "mv", "cp", "logger", "kill", "pkill"}
+	wrappers     = []string{"chronic", "cronic", "nohup", "time", "exec", "setsid", "sudo", "env", "nice", "ionice", "chrt", "stdbuf", "command", "run-one", "unbuffer", "systemd-cat", "doas", "npx"}
 	withArgument = []string{"flock", "lckdo", "timeout", "setlock", "su"} // and one word more
 	interpreters = []string{"sh", "bash", "dash", "zsh", "ksh", "python", "perl", "ruby", "node", "php", "pypy", "deno", "bun", "java"}
 	manyVerbs    = []string{"artisan", "manage", "rake", "rails", "console", "npm", "yarn", "pnpm", "make", "wp", "drush", "occ", "restic", "borg", "certbot", "git", "docker", "podman", "kubectl", "bundle", "aws", "gsutil", "rclone"}
-	verbFlags    = []string{"-r", "-f", "-C", "-H", "--repo", "--profile"} // before a verb: they take the next word
-	valueFlags   = regexp.MustCompile(`^-(u|n|c|w|E|g|p|k|s|e)$`)          // of wrappers: they take the next word
+	verbFlags    = []string{"-r", "-f", "-C", "-H", "--repo", "--profile"}                            // before a verb: they take the next word
+	runners      = map[string]string{"bundle": "exec", "poetry": "run", "pipenv": "run", "uv": "run"} // with what follows them
+	valueFlags   = map[string]string{"flock": "-w -E", "timeout": "-k -s", "nice": "-n", "ionice": "-c -n -p", "env": "-u -C", "sudo": "-u -g", "doas": "-u", "stdbuf": "-i -o -e"}
 	operators    = regexp.MustCompile(`^(;|&&|\|\||\||&|\(|\)|\{|\}|;;)$`)
 	version      = regexp.MustCompile(`[0-9.]+$`)
 	extension    = regexp.MustCompile(`\.(sh|bash|py|php|pl|rb|js|mjs|ts|jar|cgi|zsh)$`)
@@ -55,11 +56,13 @@ func nameOfWords(words []string) string {
 		case slices.Contains(preludes, base):
 			return ""
 		case slices.Contains(wrappers, base):
-			words = skipFlags(words[1:])
+			words = skipFlags(base, words[1:])
 		case slices.Contains(withArgument, base):
-			if words = skipFlags(words[1:]); len(words) > 1 {
+			if words = skipFlags(base, words[1:]); len(words) > 1 {
 				words = words[1:]
 			}
+		case len(words) > 2 && words[1] == runners[base] && words[1] != "":
+			words = words[2:]
 		case slices.Contains(interpreters, version.ReplaceAllString(base, "")):
 			rest := words[1:]
 			for len(rest) > 0 && strings.HasPrefix(rest[0], "-") && rest[0] != "-m" && rest[0] != "-c" && rest[0] != "-jar" {
@@ -84,9 +87,9 @@ func nameOfWords(words []string) string {
 	return ""
 }
 
-func skipFlags(words []string) []string {
+func skipFlags(wrapper string, words []string) []string {
 	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
-		if valueFlags.MatchString(words[0]) && len(words) > 1 {
+		if slices.Contains(strings.Fields(valueFlags[wrapper]), words[0]) && len(words) > 1 {
 			words = words[1:]
 		}
 		words = words[1:]
