@@ -216,10 +216,14 @@ func (r *reader) entry(row string, indent int) {
 		return
 	}
 	command, stdin := splitPercent(rest)
-	if dir, ok := runParts(command); ok && r.scripts(dir, p, user, from) {
+	dir, parts := runParts(command)
+	if parts && r.scripts(dir, p, user, from) {
 		return
 	}
 	j := r.newJob(p, user, from)
+	if parts {
+		j.notes = append(j.notes, "run-parts starts the programs of "+dir+" one after the other: a job for each tells more, and daybook import crontab --system on that machine makes them")
+	}
 	j.name, j.stdin = nameOf(command), stdin
 	if strings.TrimSpace(command) == "" {
 		r.leave(r.table.Name, r.line, len(row), from, daybook.Invalid("the command is empty before the '%%'").WithHint("cron gives all behind the first '%%' to it as input; write \\%% for the sign itself"))

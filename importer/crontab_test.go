@@ -221,7 +221,7 @@ func TestTablesOfTheSystem(t *testing.T) {
 	if j := &f.Jobs[3]; j.User != "www-data" || j.Dir != "/var/www" {
 		t.Errorf("%+v", j.Job)
 	}
-	if !strings.Contains(string(r.YAML), "sudoedit /etc/cron.d/app    # comment out line 1:") || !strings.Contains(string(r.YAML), "anacrontab") {
+	if !strings.Contains(string(r.YAML), "run-parts starts the programs of /etc/cron.hourly") || !strings.Contains(string(r.YAML), "sudoedit /etc/cron.d/app    # comment out line 1:") || !strings.Contains(string(r.YAML), "anacrontab") {
 		t.Errorf("%s", r.YAML)
 	}
 }

@@ -155,6 +155,9 @@ func (a *app) importCrontab(ctx context.Context, args []string, o importFlags) (
 	if err != nil {
 		return importer.Result{}, "", err
 	}
+	if len(args) > 0 && !isSystemTable(args[0]) { // it may be of another machine, whose directories have other programs
+		options.Scripts = nil
+	}
 	if !options.ObeyZone && a.interactive() && slices.ContainsFunc(tables, func(t importer.Table) bool { return cronZone.Match(t.Text) }) {
 		answer, err := a.ask(a.lang.F("CRON_TZ moves the fires of cronie (Fedora, RHEL, Arch); Debian's cron ignores it, and has been firing in %s. Was it cronie? [y/N] ", options.Zone))
 		if err != nil {
@@ -164,6 +167,10 @@ func (a *app) importCrontab(ctx context.Context, args []string, o importFlags) (
 	}
 	r := importer.Crontab(tables, what, options)
 	return r, options.Zone, a.nothing(r, what)
+}
+
+func isSystemTable(path string) bool {
+	return path == systemTable || filepath.Dir(path) == systemTables
 }
 
 var cronZone = regexp.MustCompile(`(?m)^[ \t]*["']?CRON_TZ["']?[ \t]*=`)
@@ -235,7 +242,7 @@ func (a *app) tables(ctx context.Context, args []string, system bool) ([]importe
 	}
 	path := args[0]
 	table := importer.Table{Name: path, System: system, User: me, Edit: "sudoedit " + path}
-	if path == systemTable || filepath.Dir(path) == systemTables {
+	if isSystemTable(path) {
 		table.System = true
 	}
 	if table.System {
