@@ -115,8 +115,13 @@ func numberShape(low, high int) shape {
 func durationShape(low time.Duration, word string) shape {
 	s := shape{words: "duration"}
 	any := []any{object{{"type", "string"}, {"minLength", 1}, {"pattern", durationPattern}}}
+	switch word { // whole phrases: they are said in other languages too
+	case "forever":
+		s = shape{words: "duration or forever"}
+	case "none":
+		s = shape{words: "duration or none"}
+	}
 	if word != "" {
-		s.words = "duration or " + word
 		any = append(any, object{{"const", word}})
 	}
 	if low == 0 {

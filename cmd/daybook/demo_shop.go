@@ -69,7 +69,7 @@ func (s *demoShop) charge(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusBadGateway)
 	case status == http.StatusOK:
-		s.say(w, map[string]any{"outcome": "done", "result": json.RawMessage(said)})
+		s.reply(w, map[string]any{"outcome": "done", "result": json.RawMessage(said)})
 	default:
 		w.WriteHeader(status)
 		_, _ = w.Write(said) // whoever asked may have gone
@@ -81,15 +81,15 @@ func (s *demoShop) probe(w http.ResponseWriter, r *http.Request) {
 	status, said, err := s.ask(r.Context(), http.MethodGet, "/charges?key="+url.QueryEscape(r.URL.Query().Get("key")), "", "")
 	switch {
 	case err == nil && status == http.StatusOK:
-		s.say(w, map[string]any{"answer": daybook.Yes, "result": json.RawMessage(said)})
+		s.reply(w, map[string]any{"answer": daybook.Yes, "result": json.RawMessage(said)})
 	case err == nil && status == http.StatusNotFound:
-		s.say(w, map[string]any{"answer": daybook.No})
+		s.reply(w, map[string]any{"answer": daybook.No})
 	default:
-		s.say(w, map[string]any{"answer": daybook.CannotTell})
+		s.reply(w, map[string]any{"answer": daybook.CannotTell})
 	}
 }
 
-func (s *demoShop) say(w http.ResponseWriter, answer map[string]any) {
+func (s *demoShop) reply(w http.ResponseWriter, answer map[string]any) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = writeJSON(w, answer) // whoever asked may have gone
 }

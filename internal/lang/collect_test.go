@@ -132,18 +132,67 @@ func constantsIn(d ast.Decl) map[string]ast.Expr {
 	return found
 }
 
+// reference returns what config says of the names of the file: their types, their defaults, their meanings.
+func (h *house) reference() (all []found) {
+	p := h.packages[module+"/config"]
+	add := func(e ast.Expr, value bool) {
+		s, ok := h.constant(p, nil, e)
+		if ok && s != "" && (!value || strings.Contains(s, " ") && !strings.ContainsAny(s[:1], "{[")) { // one word is a value of the file
+			all = append(all, found{s, -1, h.fset.Position(e.Pos()).String()})
+		}
+	}
+	explains := map[string][]int{} // name of a function → where it takes default and meaning
+	for _, f := range p.files {
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok {
+				names := paramNames(fn.Type)
+				if i := slices.Index(names, "unless"); i >= 0 && slices.Contains(names, "meaning") {
+					explains[fn.Name.Name] = []int{i, slices.Index(names, "meaning")}
+				}
+			}
+		}
+	}
+	for _, f := range p.files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				if id, ok := n.Fun.(*ast.Ident); ok && explains[id.Name] != nil {
+					add(n.Args[explains[id.Name][0]], true)
+					add(n.Args[explains[id.Name][1]], false)
+				}
+			case *ast.CompositeLit:
+				if id, ok := n.Type.(*ast.Ident); ok && id.Name == "about" && len(n.Elts) == 4 {
+					add(n.Elts[2], true)
+					add(n.Elts[3], false)
+				}
+			case *ast.KeyValueExpr:
+				if key, ok := n.Key.(*ast.Ident); ok && key.Name == "words" {
+					add(n.Value, false)
+				}
+			}
+			return true
+		})
+	}
+	return all
+}
+
+func paramNames(f *ast.FuncType) (names []string) {
+	for _, field := range f.Params.List {
+		for _, name := range field.Names {
+			names = append(names, name.Name)
+		}
+	}
+	return names
+}
+
 // params are the indices of the parameters that are sentences: the format, which the arguments follow, and before it perhaps
 // a label, or the format for one; -1: there is none.
 type params struct{ format, label, one int }
 
 // paramsOf returns the sentences among the parameters of a function whose last ones are format string, args ...any.
 func paramsOf(f *ast.FuncType) (params, bool) {
-	var names []string
-	variadic := false
+	names, variadic := paramNames(f), false
 	for _, field := range f.Params.List {
-		for _, name := range field.Names {
-			names = append(names, name.Name)
-		}
 		_, variadic = field.Type.(*ast.Ellipsis)
 	}
 	n := len(names)
@@ -205,7 +254,7 @@ func (h *house) sentences() (all []found, faults []string) {
 			}
 		}
 	}
-	return append(all, h.help()...), faults
+	return slices.Concat(all, h.help(), h.reference()), faults
 }
 
 // help returns what the commands say of themselves: texts of commands and flags, heads of tables.

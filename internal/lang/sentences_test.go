@@ -150,7 +150,8 @@ func TestSentencesAreGoodChinese(t *testing.T) {
 var machineWords = strings.Fields(`
 daybook Daybook serve once check resolve reopen resume import crontab completion db demo
 done not ask error scheduled running retryable skipped coalesced cancelled dead state
-alerts amount base business_days catch_up channels charges coalesce covers database day defaults effects env event every
+alerts amount argument backfill backoff bare base bin business_days channel cn date exec factor false formerly key lib live
+max month none one pause program quoted retry schedule sh shift step timeout times two value var version year catch_up channels charges coalesce covers database day defaults effects env event every
 expect file fire first forever headers host http https id int jitter job jobs last lang local log long manual max_silence
 message missed name never next off on overlap owner path previous probe probe_url quarter remembers renew repeat
 repeatable result retention retry_after root run shell skip slots steps string sub timezone true type url user wait
@@ -163,7 +164,8 @@ API ASCII At Authorization Arch CRON_TZ CSV Ctrl DAYBOOK DAYBOOK_CONFIG DAYBOOK_
 Effects FULL Fedora GET Go HTTP IANA ISO JSON MaxOpenConns NUL NO_COLOR National Day Once Open Options PATCH PATH POST
 PRAGMA PUT PostgreSQL README RFC RHEL Read Role Run SIGTERM SQLite Schema Start Steps Tab URL USD UTC UTF Unix WAL Write
 Asia Shanghai Europe Berlin America New_York
-COMMAND COPY DD DIR FILE ID JOB KEY LABEL MM NAME OTHER YYYY ZONE
+CRLF DAYBOOK_BUSINESS_DATE DAYBOOK_WIRE_KEY Field ICS Idempotency KILL Key LF MB Name PGPASSFILE Standard Structured TERM
+Webhooks YAML COMMAND COPY DD DIR FILE ID JOB KEY LABEL MM NAME OTHER YYYY ZONE
 `)
 
 var latinWord = regexp.MustCompile(`[A-Za-z][A-Za-z_]*[A-Za-z]`)
