@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -158,6 +159,81 @@ func TestTheBareKeyTable(t *testing.T) {
 		if err := errors.Join(db.Read.Close(), closeOther(db)); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// libraryFrame is what stands around the blocks of docs/library.md when they are compiled.
+const libraryFrame = `package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/daybooktest"
+	"github.com/daybook-run/daybook/engine"
+)
+
+type charge struct{ ID string }
+
+type gateway interface {
+	Charge(ctx context.Context, cents int, wireKey string) (charge, error)
+	Find(ctx context.Context, wireKey string) (charge, daybook.Answer, error)
+	Charges() int
+}
+
+var (
+	ctx         = context.Background()
+	pay         gateway
+	db          engine.DB
+	amount      = 1500
+	errDeclined = errors.New("declined")
+	sendReport  func(ctx context.Context, date string) error
+	register    func(e *engine.Engine, pay gateway)
+)
+
+const extendSQL = ""
+
+func open() error {
+%s
+}
+
+func handle(e *engine.Engine) {
+%s
+}
+
+func steps(e *engine.Engine) {
+%s
+}
+
+%s
+
+var _, _, _ = open, handle, steps
+
+func main() {}
+`
+
+// TestTheLibraryPageCompiles builds the blocks of docs/library.md, in their order.
+func TestTheLibraryPageCompiles(t *testing.T) {
+	t.Parallel()
+	var blocks []any
+	for _, part := range strings.Split(page(t, "docs/library.md"), "```go\n")[1:] {
+		block, _, _ := strings.Cut(part, "```")
+		blocks = append(blocks, block)
+	}
+	if want := strings.Count(libraryFrame, "%s"); len(blocks) != want {
+		t.Fatalf("%d blocks, the frame has room for %d", len(blocks), want)
+	}
+	file := filepath.Join(t.TempDir(), "page.go")
+	if err := os.WriteFile(file, fmt.Appendf(nil, libraryFrame, blocks...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "vet", file)
+	cmd.Dir = docsRoot
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
