@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"time"
 
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/calendar"
@@ -36,7 +37,7 @@ func (c *Control) defineFor(ctx context.Context, p Person, q *ClaimRequest) erro
 	}
 	if j.Timezone == "" {
 		return daybook.Invalid("job %s is defined nowhere, and nothing says its time zone", quoted(q.Job, daybook.MaxNameBytes)).
-			WithHint(`add "timezone", such as "Europe/Berlin": nothing falls back to the zone of this machine`)
+			WithHint("add its time zone, such as Europe/Berlin: nothing falls back to the zone of this machine")
 	}
 	if j.Window == "" && j.Schedule == "" {
 		if j.Window, err = kindOf(q); err != nil {
@@ -58,6 +59,22 @@ func (c *Control) defineFor(ctx context.Context, p Person, q *ClaimRequest) erro
 		return fault.Err
 	}
 	q.Define = &j
+	return windowFor(q, schedule, c.now())
+}
+
+// windowFor names the window of a claim where its job is defined by it: by a date whatever the kind, and without a schedule
+// that of the wall date.
+func windowFor(q *ClaimRequest, schedule *calendar.Schedule, now time.Time) error {
+	switch {
+	case q.Date != "" && q.Window == "":
+		w, err := schedule.OfDate(q.Date)
+		if err != nil {
+			return err
+		}
+		q.Date, q.Window = "", w.Label
+	case q.Window == "" && q.Define.Schedule == "" && q.Define.Window != daybook.PerEvent:
+		q.Window = schedule.Current(now).Label
+	}
 	return nil
 }
 
@@ -65,6 +82,10 @@ func (c *Control) defineFor(ctx context.Context, p Person, q *ClaimRequest) erro
 func kindOf(q *ClaimRequest) (daybook.WindowKind, error) {
 	if q.Date != "" {
 		return daybook.Day, nil
+	}
+	if q.Window == "" {
+		return "", daybook.Invalid("nothing says which window of job %s is meant", quoted(q.Job, daybook.MaxNameBytes)).
+			WithHint("give its label, a date, a schedule, or the kind of window that holds today")
 	}
 	label := q.Window
 	for i := range label {

@@ -37,8 +37,9 @@ type Claimed struct {
 	Answer
 	// Token is the right to speak for the attempt, or for the question; empty: the key was not claimed.
 	Token string
-	// LeaseUntil is until when it is held without a renewal.
+	// LeaseUntil is until when it is held without a renewal; Lease is how long that is.
 	LeaseUntil time.Time
+	Lease      time.Duration
 	// Job is the definition that counts.
 	Job *daybook.Job
 	// Questions are the wire keys that the far side is to be asked about, newest first; nil: it is a try.
@@ -99,7 +100,7 @@ func (c *Control) Claim(ctx context.Context, p Person, q ClaimRequest) (Claimed,
 	if err != nil {
 		return Claimed{}, err
 	}
-	got := Claimed{Job: t.job}
+	got := Claimed{Job: t.job, Lease: q.Lease}
 	if run != nil && run.State == daybook.Running && run.Claim == take.NewID() {
 		if run, err = c.beginClaimed(ctx, &got, run, now); err != nil {
 			return Claimed{}, err
@@ -171,7 +172,7 @@ func (c *Control) resume(ctx context.Context, q ClaimRequest, take daybook.Claim
 	if err != nil {
 		return Claimed{}, err
 	}
-	got := Claimed{Job: k.job}
+	got := Claimed{Job: k.job, Lease: q.Lease}
 	take.Key, take.Lease = q.Key, now.Add(q.Lease)
 	mine := run.State == daybook.Running && run.Claim == take.NewID()
 	if !mine && run.State.Live() && (run.Reason != daybook.ReasonSettling || q.Asks) {

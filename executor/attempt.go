@@ -242,7 +242,17 @@ func (x *Executor) dir(k daybook.Key, fence int64) string {
 	if x.o.Dir == "" {
 		return ""
 	}
-	return filepath.Join(x.o.Dir, dirPrefix(k)+strconv.FormatInt(fence, 10))
+	return AttemptDir(x.o.Dir, k, fence)
+}
+
+// AttemptDir is the directory of an attempt below the one for all of them.
+func AttemptDir(base string, k daybook.Key, fence int64) string {
+	return filepath.Join(base, dirPrefix(k)+strconv.FormatInt(fence, 10))
+}
+
+// AttemptDirs lists the directories that attempts of a run left there.
+func AttemptDirs(base string, k daybook.Key) ([]string, error) {
+	return filepath.Glob(filepath.Join(base, dirPrefix(k)+"*"))
 }
 
 func dirPrefix(k daybook.Key) string {
@@ -273,7 +283,7 @@ func (x *Executor) left(k daybook.Key) []string {
 	if x.o.Dir == "" {
 		return nil
 	}
-	dirs, err := filepath.Glob(filepath.Join(x.o.Dir, dirPrefix(k)+"*"))
+	dirs, err := AttemptDirs(x.o.Dir, k)
 	if err != nil {
 		x.o.Log.Error("look for what attempts left", "key", k, "err", err) // the pattern is ours: this cannot be
 	}

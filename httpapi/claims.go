@@ -79,7 +79,8 @@ type claimJSON struct {
 	Fence     int64                  `json:"fence,omitempty" doc:"rises with every claim: guard your own writes with it"`
 	Token     string                 `json:"token,omitempty" doc:"the right to renew and to end: send it as Daybook-Token"`
 	WireKey   string                 `json:"wire_key,omitempty" doc:"idempotency key for the far side"`
-	Lease     time.Time              `json:"lease_until,omitzero" doc:"renew before, or it is declared lost"`
+	Lease     string                 `json:"lease,omitempty" doc:"how long it is held; renew each third of it"`
+	Until     time.Time              `json:"lease_until,omitzero" doc:"renew before, or it is declared lost"`
 	Attempt   int                    `json:"attempt,omitempty"`
 	Trigger   daybook.Source         `json:"trigger,omitempty" doc:"the door by which the run was started"`
 	Payload   json.RawMessage        `json:"payload,omitempty"`
@@ -143,7 +144,8 @@ func claimed(got control.Claimed, resumed bool) answer {
 	}
 	if r := got.Run; got.Token != "" {
 		j.Outcome, j.Exit = daybook.Started, daybook.ExitOK
-		j.Fence, j.Token, j.Lease, j.Attempt, j.Trigger, j.Payload, j.Questions = r.Fence, got.Token, got.LeaseUntil, r.Attempts, r.FirstSource, r.Input, got.Questions
+		j.Fence, j.Token, j.Lease, j.Until, j.Attempt = r.Fence, got.Token, got.Lease.String(), got.LeaseUntil, r.Attempts
+		j.Trigger, j.Payload, j.Questions = r.FirstSource, r.Input, got.Questions
 		if !r.Steps {
 			j.WireKey = r.WireKey()
 		}

@@ -22,6 +22,7 @@ type onceFlags struct {
 	job, schedule, window, date, tz, effects, probe, remembers string
 	timeout                                                    time.Duration
 	noRetry                                                    bool
+	server, tokenFile                                          string
 }
 
 func newOnce(a *app) *cobra.Command {
@@ -55,6 +56,8 @@ func newOnce(a *app) *cobra.Command {
 	f.StringVar(&o.probe, "probe", "", "command that asks whether it happened: exit 0 yes, 1 no, else cannot tell")
 	f.StringVar(&o.remembers, "remembers", "", "how long the far side answers a repeated key: 24h, forever")
 	f.DurationVar(&o.timeout, "timeout", 0, "end the command after this time (default 1h)")
+	f.StringVar(&o.server, "server", "", "address of a serve that keeps the ledger, instead of a file: http://127.0.0.1:7070")
+	f.StringVar(&o.tokenFile, "token-file", "", "file with the token for it, of role act")
 	f.BoolVar(&o.noRetry, "no-retry", false, "do not wait for the next try: exit 75")
 	_ = cmd.RegisterFlagCompletionFunc("window", value(texts(daybook.WindowKinds)...)) // the flag is there
 	return cmd
@@ -67,6 +70,17 @@ func (a *app) once(ctx context.Context, o onceFlags, argv []string) (int, error)
 		return 0, daybook.Invalid("once: --job is missing").WithHint("daybook once --job NAME --schedule \"0 2 * * *\" --tz ZONE -- COMMAND")
 	case len(argv) == 0:
 		return 0, daybook.Invalid("once: the command is missing").WithHint("it stands behind --")
+	case o.server != "" && a.flags.db != "":
+		return 0, daybook.Invalid("once: both --server and --db are given").WithHint("the ledger is kept by a server, or it is this one: give one of them")
+	}
+	if a.flags.db == "" {
+		r, err := a.remoteOf(o.server, o.tokenFile)
+		if err != nil {
+			return 0, err
+		}
+		if r != nil {
+			return a.onceRemote(ctx, r, o, argv)
+		}
 	}
 	f, err := a.fileIfAny()
 	if err != nil {
@@ -137,6 +151,9 @@ func (a *app) onceOn(ctx context.Context, l *ledger, o onceFlags, argv []string)
 // onLedger names the ledger in a command to type next: one that a file names is found without, the others are not.
 func (a *app) onLedger(l *ledger, command string) string {
 	rest, ours := strings.CutPrefix(command, "daybook ")
+	if l == nil { // a server keeps it
+		return command
+	}
 	if env, _ := a.LookupEnv("DAYBOOK_DB"); !ours || env != "" || l.file != nil && a.flags.db == "" {
 		return command
 	}
