@@ -18,7 +18,7 @@ const importedTimeout = "24h"
 func (d *draft) write() []byte {
 	var b strings.Builder
 	jobs := d.jobs()
-	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line := func(layout string, values ...any) { fmt.Fprintf(&b, layout+"\n", values...) }
 	line("# Made by %s: %s, each of them paused, so that nothing runs twice.", comment(d.what), counted(len(jobs), "job"))
 	if n := len(d.entries) - len(jobs); n > 0 {
 		line("# %s not imported: look for NOT IMPORTED.", counted(n, "entry", "entries"))

@@ -163,12 +163,12 @@ func (t *timers) schedule(timer *unit, base *job, file string) {
 }
 
 // fires says when an expression fires next, for whoever has to find another way to say it.
-func (t *timers) fires(c onCalendar) string {
+func (t *timers) fires(c onCalendar) daybook.Text {
 	next := c.next(t.o.Now, t.o.Zone)
 	if len(next) == 0 {
-		return "it does not fire in the next twenty years"
+		return daybook.Say("it does not fire in the next twenty years")
 	}
-	return "its next fires: " + strings.Join(next, ", ") + "; several lines, or a test in the command, may say it"
+	return daybook.Say("its next fires: %s; several lines, or a test in the command, may say it", strings.Join(next, ", "))
 }
 
 // odds takes the rest of a timer.

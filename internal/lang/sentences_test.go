@@ -164,6 +164,7 @@ API ASCII At Authorization Arch CRON_TZ CSV Ctrl DAYBOOK DAYBOOK_CONFIG DAYBOOK_
 Effects FULL Fedora GET Go HTTP IANA ISO JSON MaxOpenConns NUL NO_COLOR National Day Once Open Options PATCH PATH POST
 PRAGMA PUT PostgreSQL README RFC RHEL Read Role Run SIGTERM SQLite Schema Start Steps Tab URL USD UTC UTF Unix WAL Write
 Asia Shanghai Europe Berlin America New_York
+ExecStart OnCalendar User
 CRLF DAYBOOK_BUSINESS_DATE DAYBOOK_WIRE_KEY Field ICS Idempotency KILL Key LF MB Name PGPASSFILE Standard Structured TERM
 Webhooks YAML COMMAND COPY DD DIR FILE ID JOB KEY LABEL MM NAME OTHER YYYY ZONE
 `)
@@ -171,7 +172,7 @@ Webhooks YAML COMMAND COPY DD DIR FILE ID JOB KEY LABEL MM NAME OTHER YYYY ZONE
 var latinWord = regexp.MustCompile(`[A-Za-z][A-Za-z_]*[A-Za-z]`)
 
 // command is a command or a flag: it is not translated.
-var command = regexp.MustCompile(`daybook [a-z][a-z -]*|--[a-z-]+`)
+var command = regexp.MustCompile(`(daybook|systemctl|systemd-analyze) [a-z][a-z -]*|--[a-z-]+`)
 
 // englishLeft returns the English words of a Chinese text that are no words of the machine.
 func englishLeft(text string) (left []string) {
