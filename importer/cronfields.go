@@ -13,17 +13,17 @@ import (
 
 // cronField is one of the five fields, as cron reads it.
 type cronField struct {
-	name      string
+	name      daybook.Text
 	low, high int
 	names     []string // of the values from low on
 }
 
 var cronFields = [5]cronField{
-	{name: "minute", high: 59},
-	{name: "hour", high: 23},
-	{name: "day of month", low: 1, high: 31},
-	{name: "month", low: 1, high: 12, names: []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}},
-	{name: "weekday", high: 7, names: []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}},
+	{name: daybook.Say("minute"), high: 59},
+	{name: daybook.Say("hour"), high: 23},
+	{name: daybook.Say("day of month"), low: 1, high: 31},
+	{name: daybook.Say("month"), low: 1, high: 12, names: []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}},
+	{name: daybook.Say("weekday"), high: 7, names: []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}},
 }
 
 // cronSet is a field that was read.
