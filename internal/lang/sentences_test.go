@@ -150,8 +150,8 @@ func TestSentencesAreGoodChinese(t *testing.T) {
 var machineWords = strings.Fields(`
 daybook Daybook serve once check resolve reopen resume import crontab completion db demo
 done not ask error scheduled running retryable skipped coalesced cancelled dead state
-alerts amount argument backfill backoff bare base bin business_days channel cn date exec factor false formerly key lib live
-max month none one pause program quoted retry schedule sh shift step timeout times two value var version year catch_up channels charges coalesce covers database day defaults effects env event every
+act alerts amount argument backfill backoff bare base bin business_days channel cn date charge create exec extend factor false formerly key kind lib live
+max month none one pause ping program quoted receipt retry schedule sh shift step timeout times tk token trigger two undo undo_url value var version view watch year yes no cannot_tell catch_up channels charges coalesce covers database day defaults effects env event every
 expect file fire first forever headers host http https id int jitter job jobs last lang local log long manual max_silence
 message missed name never next off on overlap owner path previous probe probe_url quarter remembers renew repeat
 repeatable result retention retry_after root run shell skip slots steps string sub timezone true type url user wait
@@ -162,11 +162,11 @@ busy_timeout deferred foreign_keys immediate journal_mode synchronous command en
 pg_dump postgres sqlite cronie drop service timer systemd webhook whsec sha
 API ASCII At Authorization Arch CRON_TZ CSV Ctrl DAYBOOK DAYBOOK_CONFIG DAYBOOK_DB DAYBOOK_LANG DB DELETE Debian EST
 Effects FULL Fedora GET Go HTTP IANA ISO JSON MaxOpenConns NUL NO_COLOR National Day Once Open Options PATCH PATH POST
-PRAGMA PUT PostgreSQL README RFC RHEL Read Role Run SIGTERM SQLite Schema Start Steps Tab URL USD UTC UTF Unix WAL Write
+PRAGMA PUT PostgreSQL README RFC RHEL Read SIGHUP Role Run SIGTERM SQLite Schema Start Steps Tab Token URL USD UTC UTF Unix WAL Write
 Asia Shanghai Europe Berlin America New_York
 ExecStart OnCalendar User
 CRLF DAYBOOK_BUSINESS_DATE DAYBOOK_WIRE_KEY Field ICS Idempotency KILL Key LF MB Name PGPASSFILE Standard Structured TERM
-Webhooks YAML COMMAND COPY DD DIR FILE ID JOB KEY LABEL MM NAME OTHER YYYY ZONE
+Webhooks XDG_STATE_HOME YAML COMMAND COPY DD DIR FILE ID JOB KEY LABEL MM NAME OTHER YYYY ZONE
 `)
 
 var latinWord = regexp.MustCompile(`[A-Za-z][A-Za-z_]*[A-Za-z]`)

@@ -112,4 +112,8 @@ var zhRunner = map[string]string{
 	"there are two channels %s":                                 "有两个通道%s",
 	"there is no channel %s":                                    "没有通道%s",
 	"define it under channels":                                  "在 channels 下定义它",
+
+	// runner/undo.go
+	"job %s has both undo and undo_url":                 "任务%s同时有 undo 和 undo_url",
+	"could not send: the result of step %s is not JSON": "无法发送：步骤%s的结果不是 JSON",
 }

@@ -76,9 +76,12 @@ var zhStore = map[string]string{
 	"job %s is handled by no function":                                            "任务%s没有处理函数",
 	"job %s has a command or an HTTP call beside its function":                    "任务%s除了函数还有命令或 HTTP 请求",
 	"keep one way to do the work":                                                 "只留一种执行方式",
-	"job %s declares steps, which functions cannot record yet":                    "任务%s声明了步骤，而函数目前还不能记录步骤",
-	"leave Steps out: with Effects: daybook.Once the whole attempt is one effect": "不写 Steps：有 Effects: daybook.Once 时，整次尝试就是一个副作用",
 	"job %s is both handled and retired":                                          "任务%s既注册了又停用了",
 	"a job was handled after the first Run":                                       "有任务在第一次 Run 之后才注册",
 	"handle all of them first, as a program does before Start":                    "先把它们全部注册，就像程序在 Start 之前那样",
+
+	// renames.go, tokens.go
+	"job %s is called %s now, which carries on what stands under the old name": "任务%s现在叫%s，由它接续旧名字下的记录",
+	"ask for %s; to take the rename back: formerly: %s in the job %s":          "请改用%s；要撤回改名：在任务%[3]s里写 formerly: %[2]s",
+	"there is no such token": "没有这个令牌",
 }
