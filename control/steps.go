@@ -16,12 +16,32 @@ import (
 func (c *Control) ComeTo(ctx context.Context, id daybook.AttemptID, ask daybook.StepAsk) (daybook.StepAnswer, error) {
 	var a daybook.StepAnswer
 	return a, c.mark(ctx, id, func(r *daybook.Run, p daybook.Policy, now time.Time) (*daybook.StepRecord, []*daybook.Alert, error) {
+		if ask.Says.Undo != "" {
+			if err := c.undoesByCommand(ctx, r.Job); err != nil {
+				return nil, nil, err
+			}
+		}
 		a = r.ComeTo(ask, p, now)
 		if !a.Write {
 			return nil, nil, nil
 		}
 		return a.Record, nil, nil
 	})
+}
+
+// undoesByCommand refuses an undo command from work that is no command here: it would run on this machine.
+func (c *Control) undoesByCommand(ctx context.Context, job string) error {
+	j, ok := c.o.Defined(job)
+	if !ok {
+		var err error
+		if j, err = c.s.Definition(ctx, job); err != nil {
+			return err
+		}
+	}
+	if j.Command.IsZero() {
+		return daybook.Denied("job %s is no command: its effects cannot bring a command that undoes them", job).WithHint("set undo_url in the job")
+	}
+	return nil
 }
 
 // StepEnded takes how a step ended that ComeTo let begin, and says what the work does next: go on, ask the far side, or end
