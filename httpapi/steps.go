@@ -36,13 +36,6 @@ type stepFoundBody struct {
 	Answers []findingBody `json:"answers" doc:"one for every wire key, newest first"`
 }
 
-type findingBody struct {
-	WireKey string          `json:"wire_key"`
-	Answer  daybook.Answer  `json:"answer" doc:"yes, no or cannot_tell"`
-	Result  json.RawMessage `json:"result,omitempty" doc:"what the far side has, when yes"`
-	Error   string          `json:"error,omitempty" doc:"why it cannot tell"`
-}
-
 // stepJSON is what the work does next. State is begun: do it, under the wire key; done: it is done, with that result; unknown:
 // whether it happened is open, so ask about the wire keys if there are any, else end the attempt; not_done and refused: it did
 // not happen, end the attempt.
@@ -123,16 +116,14 @@ func (a *api) stepFound(c *call) (answer, error) {
 	if b.AskedAt.IsZero() {
 		return answer{}, daybook.Invalid("asked_at is missing").WithHint("when the far side was asked, such as 2026-10-26T02:00:00Z")
 	}
-	var found []daybook.Finding
 	for _, f := range b.Answers {
-		switch f.Answer {
+		switch daybook.Answer(f.Answer) {
 		case daybook.Yes, daybook.No, daybook.CannotTell:
 		default:
-			return answer{}, daybook.Invalid("%q is no answer of a far side", safe(string(f.Answer), 40)).WithHint("one of yes, no, cannot_tell")
+			return answer{}, daybook.Invalid("%q is no answer of a far side", safe(f.Answer, 40)).WithHint("one of yes, no, cannot_tell")
 		}
-		found = append(found, daybook.Finding{Answer: f.Answer, WireKey: f.WireKey, Data: f.Result, Error: daybook.Clip(f.Error, daybook.MaxErrorBytes)})
 	}
-	s, err := a.c.StepFound(c.Context(), c.who.attempt, b.Step, found, b.AskedAt)
+	s, err := a.c.StepFound(c.Context(), c.who.attempt, b.Step, a.findings(b.Answers), b.AskedAt)
 	return stepAnswer(c, b.Step, s, err)
 }
 
