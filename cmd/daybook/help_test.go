@@ -72,6 +72,12 @@ func TestEachCommandOnce(t *testing.T) {
 		if cmd.Short == "" && !isLater(cmd) {
 			t.Errorf("%s says nothing", cmd.CommandPath())
 		}
+		// Who writes can be asked what it would do. serve, once and the demo run things: that is no act on the ledger.
+		if words := strings.Fields(cmd.CommandPath()); cmd.Flags().Lookup("dry-run") == nil && !cmd.HasSubCommands() && !isLater(cmd) &&
+			!slices.Contains([]string{"status", "list", "show", "logs", "watch", "find", "next", "fires", "info", "check", "doctor", "version", "help", "completion",
+				"serve", "once", "demo", "demo-gateway", "demo-charge"}, words[len(words)-1]) {
+			t.Errorf("%s has no --dry-run", cmd.CommandPath())
+		}
 		if cmd.ValidArgsFunction == nil && !slices.Contains(fileArgs, cmd.CommandPath()) {
 			t.Errorf("%s offers files", cmd.CommandPath())
 		}
