@@ -75,6 +75,8 @@ var zhCLI = map[string]string{
 	"alerts of %s are sent again":                                                          "%s的告警恢复发送",
 	"%s defines no channel":                                                                "%s没有定义通道",
 	"add channels: {log: {type: file, path: alerts.log}}, and alerts: {P0: {to: [log]}}":   "加上 channels: {log: {type: file, path: alerts.log}} 和 alerts: {P0: {to: [log]}}",
+	"would make a token of role %s for %s":                                                 "将会创建角色为%s的令牌，归%s所有",
+	"%s of %s would have no rights any more":                                               "%[2]s的%[1]s将不再有任何权利",
 	"%s: would be sent to":                                                                 "%s：将会发送",
 	"%s %s: sent":                                                                          "%s %s：已发送",
 	"%s %s: not sent: %s":                                                                  "%s %s：未发送：%s",
