@@ -94,7 +94,8 @@ func Silent(w *Watched, now time.Time) *daybook.Alert {
 // began, for what fails after that ends as a dead letter with an alert of its own. Windows that a hold of the whole ledger
 // keeps are not late: the hold is told.
 func Late(w *Watched, now time.Time) (keys []daybook.Key, alert *daybook.Alert) {
-	if !w.watched() {
+	left := w.State.Home == daybook.HomeOnce && !w.State.Paused // nobody goes on with these by himself
+	if !w.watched() && !left {
 		return nil, nil
 	}
 	grace := w.Job.Expect.Grace
@@ -120,6 +121,8 @@ func Late(w *Watched, now time.Time) (keys []daybook.Key, alert *daybook.Alert) 
 			known[p.Window] = true
 		}
 		switch {
+		case left && r.State.Live() && r.State != daybook.Running && r.Hold == "":
+			late(r.Key, r.Due, "and nobody has claimed it: start its line, or its program, again")
 		case !r.State.Live(), r.Again, r.Lane == daybook.LaneBackfill, r.Home == daybook.HomeOnce:
 		case r.Hold == daybook.ReasonPaused, r.Hold == daybook.ReasonFrozen, r.Hold == daybook.ReasonClock, r.Hold == daybook.ReasonNoDefinition:
 		case r.Priority != daybook.P0 && r.Attempts > 0:
@@ -129,7 +132,7 @@ func Late(w *Watched, now time.Time) (keys []daybook.Key, alert *daybook.Alert) 
 			late(r.Key, r.NotBefore, string(r.State))
 		}
 	}
-	if !w.State.Cursor.IsZero() && !w.Held { // fires that no scheduler has decided
+	if !left && !w.State.Cursor.IsZero() && !w.Held { // fires that no scheduler has decided
 		for f := range w.Schedule.Between(w.State.Cursor, now) {
 			k := daybook.KeyParts{Job: w.Job.Name, Window: f.Window.Label}.Key()
 			if f.Skip == "" && !known[f.Window.Label] {

@@ -131,6 +131,8 @@ func TestLate(t *testing.T) {
 	freeze := func(w *Watched) {
 		w.Frozen = []daybook.Bounds{{Start: at("2026-03-10T00:50:00Z"), End: at("2026-03-10T01:20:00Z")}}
 	}
+	line := func(w *Watched) { w.State.Home = daybook.HomeOnce }
+	due := func(r *daybook.Run) { r.Home, r.Due = daybook.HomeOnce, at("2026-03-10T03:00:00Z") }
 	undecided := func(w *Watched) { w.State.Cursor = at("2026-03-09T12:00:00Z") }
 	for _, c := range []struct {
 		says  string
@@ -159,6 +161,10 @@ func TestLate(t *testing.T) {
 		{"no scheduler decided it", nil, undecided, "2026-03-10T01:31:00Z", "j:2026-03-10", 1},
 		{"a scheduler is about to", nil, undecided, "2026-03-10T01:10:00Z", "", 0},
 		{"nobody may decide it", nil, func(w *Watched) { undecided(w); w.Held = true }, "2026-03-10T02:00:00Z", "", 0},
+		{"only its line runs it, and does not come", []*daybook.Run{run("2026-03-10", daybook.Retryable, tried, due)}, line, "2026-03-10T03:31:00Z", "j:2026-03-10", 1},
+		{"its next try is not long due", []*daybook.Run{run("2026-03-10", daybook.Retryable, tried, due)}, line, "2026-03-10T03:30:00Z", "", 0},
+		{"its line is at work", []*daybook.Run{run("2026-03-10", daybook.Running, tried, due)}, line, "2026-03-11T00:00:00Z", "", 0},
+		{"its line has not begun today", nil, func(w *Watched) { undecided(w); line(w) }, "2026-03-10T12:00:00Z", "", 0},
 		{"decided by a trigger, cursor behind", []*daybook.Run{run("2026-03-10", daybook.Done)}, undecided, "2026-03-10T02:00:00Z", "", 0},
 	} {
 		w := watch(t, "0 2 * * *")

@@ -15,7 +15,7 @@ func (a Acted) Text() daybook.Text {
 		nobody = nobodyExecutes(a.Run)
 	}
 	if a.forOnce() {
-		once = onceOnly()
+		once = onceOnly(daybook.JobState{})
 	}
 	return daybook.Say("%s  %s", a.Key, daybook.Join(a.sentence(), held, nobody, once))
 }

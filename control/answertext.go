@@ -53,14 +53,18 @@ func (a Answer) Said() daybook.Text {
 	case a.NobodyExecutes:
 		waits = nobodyExecutes(a.About())
 	case a.forOnce():
-		waits = onceOnly()
+		waits = onceOnly(a.Job)
 	}
 	return daybook.Join(said, held, waits)
 }
 
 func heldText(r *daybook.Run) daybook.Text { return daybook.Say("It is held: %s.", r.Hold) }
 
-func onceOnly() daybook.Text {
+// onceOnly says who alone does a run.
+func onceOnly(st daybook.JobState) daybook.Text {
+	if j, err := daybook.JobFromCanonical(st.Definition); err == nil && j.Command.IsZero() {
+		return daybook.Say("No file defines its job: only the program that claims it does it.")
+	}
 	return daybook.Say("No file defines its job: only daybook once runs it.")
 }
 
@@ -92,6 +96,9 @@ func (a Answer) doesItself() bool { return a.Ask.Source == daybook.SourceOnce ||
 // onceCommand is the line that runs a key of a job that no file defines.
 func onceCommand(st daybook.JobState, r *daybook.Run) daybook.Text {
 	j, err := daybook.JobFromCanonical(st.Definition)
+	if err == nil && j.Command.IsZero() {
+		return daybook.Say("start the program that claims %s", r.Key)
+	}
 	if err != nil || r.Subject != "" || r.Window.Date == "" || j.Window == daybook.PerFire || r.Key.Parts().N > 1 {
 		return daybook.Say("the line of %s, which begins daybook once --job %s", r.Job, r.Job)
 	}

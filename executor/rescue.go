@@ -139,7 +139,7 @@ func (x *Executor) tellLeft(r *daybook.Run, m *daybook.Transition) {
 		return
 	}
 	m.Alerts = append(m.Alerts, daybook.NewAlert(daybook.AlertJobLate, r.Key, r.Job, r.Priority,
-		fmt.Sprintf("attempt %d was lost, and only daybook once runs this job: start its line again", r.Attempts), "", m.At))
+		fmt.Sprintf("attempt %d was lost, and no file defines this job: start its line, or its program, again", r.Attempts), "", m.At))
 }
 
 // adopt takes a survivor over: its lease is renewed from here, under the fence and the claim it had.
