@@ -19,6 +19,7 @@
 //	letter.go      Letter and Alert: what a person must look at
 //	store.go       the roles of the store, three to seven methods each, and the service every room is
 //	runner.go      the contract of the ways to do work
+//	token.go       AttemptID and its token, Role and Token: who may speak for an attempt, and who may come by HTTP
 //	error.go       Error: a code for the program, a message for the user, a hint for what to do next
 //
 // The rules here are pure: a decision is a value ([Transition], [Plan], [Answer]) that the store applies in one

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -20,7 +21,7 @@ func (c *Control) defineFor(ctx context.Context, p Person, q *ClaimRequest) erro
 	file, filed := c.o.Defined(q.Job)
 	switch {
 	case ours && q.Define == nil:
-		return nil
+		return windowFor(q, c.read(st), c.now())
 	case ok && !ours && st.RetiredAt.IsZero():
 		k := c.read(st)
 		return sameJob(q, k.job)
@@ -30,10 +31,9 @@ func (c *Control) defineFor(ctx context.Context, p Person, q *ClaimRequest) erro
 		q.Define = &daybook.Job{}
 	}
 	j := *q.Define
-	if j.Name, j.Owner = q.Job, p.Name; ours && j.Timezone == "" {
-		if was := c.read(st).job; was != nil {
-			j.Timezone = was.Timezone
-		}
+	j.Name, j.Owner = q.Job, p.Name
+	if was := c.read(st).job; ours && was != nil { // whoever claims it next does not make it his own
+		j.Owner, j.Timezone = was.Owner, cmp.Or(j.Timezone, was.Timezone)
 	}
 	if j.Timezone == "" {
 		return daybook.Invalid("job %s is defined nowhere, and nothing says its time zone", quoted(q.Job, daybook.MaxNameBytes)).
@@ -59,21 +59,22 @@ func (c *Control) defineFor(ctx context.Context, p Person, q *ClaimRequest) erro
 		return fault.Err
 	}
 	q.Define = &j
-	return windowFor(q, schedule, c.now())
+	return windowFor(q, known{job: &whole, schedule: schedule}, c.now())
 }
 
-// windowFor names the window of a claim where its job is defined by it: by a date whatever the kind, and without a schedule
-// that of the wall date.
-func windowFor(q *ClaimRequest, schedule *calendar.Schedule, now time.Time) error {
+// windowFor names the window of a claim where its job is defined by claims: by a date whatever the kind, and without a
+// schedule that of the wall date.
+func windowFor(q *ClaimRequest, k known, now time.Time) error {
 	switch {
-	case q.Date != "" && q.Window == "":
-		w, err := schedule.OfDate(q.Date)
+	case k.schedule == nil || q.Window != "":
+	case q.Date != "":
+		w, err := k.schedule.OfDate(q.Date)
 		if err != nil {
 			return err
 		}
 		q.Date, q.Window = "", w.Label
-	case q.Window == "" && q.Define.Schedule == "" && q.Define.Window != daybook.PerEvent:
-		q.Window = schedule.Current(now).Label
+	case k.job.Schedule == "" && k.kind() != daybook.PerEvent:
+		q.Window = k.schedule.Current(now).Label
 	}
 	return nil
 }

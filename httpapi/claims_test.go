@@ -355,6 +355,18 @@ func TestTheJobOfAClaim(t *testing.T) {
 	if g := d.claim(201, `{"job":"late","timezone":"UTC","schedule":"0 2 * * *"}`); g.field("key") != "late:2026-03-02" {
 		t.Errorf("answered %s", g.text)
 	}
+	// By a date whatever the kind, and by nothing where the kind alone tells: the wall date.
+	for _, c := range [][2]string{
+		{`{"job":"b1","kind":"week","timezone":"UTC","date":"2026-02-24"}`, "b1:2026-W09"}, {`{"job":"b1","date":"2026-02-17"}`, "b1:2026-W08"},
+		{`{"job":"b2","kind":"previous-month","timezone":"UTC"}`, "b2:2026-02"}, {`{"job":"b3","kind":"day","timezone":"Asia/Shanghai"}`, "b3:2026-03-02"},
+	} {
+		g := d.claim(201, c[0])
+		if g.field("key") != c[1] {
+			t.Errorf("%s: answered %s", c[0], g.text)
+		}
+		d.end(g, `{"outcome":"done"}`).is(t, 200)
+	}
+	d.claim(200, `{"job":"b3"}`)
 	// A deliberate second effect, and a window that was asked for too early.
 	g := d.claim(201, `{"key":"a1:2026-03-02~2","reason":"the first disk was wrong"}`)
 	const early = `{"key":"a1:2026-03-03","early":true,"reason":"before the move"}`
