@@ -49,6 +49,16 @@ type Revision struct {
 	Gone bool
 }
 
+// Acceptance says that a person accepted what one change of a definition does to the keys of its job: from the one that Old
+// tells to the one that New tells, and no other. New is empty where the job is removed.
+type Acceptance struct {
+	Job      string
+	Old, New string
+	At       time.Time
+	Actor    string
+	Note     string
+}
+
 // Planned is what became of a plan.
 type Planned struct {
 	Job     string
@@ -144,12 +154,13 @@ type Desk interface {
 	Resume(ctx context.Context, job string, act Activity) (changed bool, err error)
 	// Ensure makes a job known that no file defines, or updates its definition.
 	Ensure(ctx context.Context, j *Job, home string, now time.Time) (JobState, error)
+	// Accept records that a person accepts one change of a definition, with the act. A second time changes nothing.
+	Accept(ctx context.Context, a Acceptance, act Activity) error
 	// HighestN returns the highest n of job:window~n that exists, 0 for none, under any name of the job.
 	HighestN(ctx context.Context, job, window, subject string) (int, error)
 	// Holds and the end of one.
 	Hold(ctx context.Context, h Hold) (changed bool, err error)
 	EndHold(ctx context.Context, name string, act Activity) (changed bool, err error)
-	Stepper
 	Mover
 }
 
@@ -195,6 +206,8 @@ type Reader interface {
 	Counts(ctx context.Context) (Counts, error)
 	Nodes(ctx context.Context) ([]Node, error)
 	Holds(ctx context.Context) ([]Hold, error)
+	// Acceptances returns the changes of definitions that people accepted, oldest first.
+	Acceptances(ctx context.Context) ([]Acceptance, error)
 	Info(ctx context.Context) (LedgerInfo, error)
 }
 

@@ -52,7 +52,7 @@ func (s ringing) Alert(ctx context.Context, a *daybook.Alert) error {
 func (e *Engine) telling() []loop.Item {
 	watcher := alert.NewWatcher(e.rows, alert.WatchOptions{Compile: e.watched, Log: e.o.Log})
 	return []loop.Item{
-		{Name: "alerts", Service: alert.New(e.store, e.alerts()), Every: tellEvery, Wake: e.rows.bell},
+		{Name: "alerts", Service: &e.sender, Every: tellEvery, Wake: e.rows.bell},
 		{Name: "silence", Service: e.believing(watcher), Every: time.Minute},
 	}
 }
@@ -67,8 +67,8 @@ func (e *Engine) believing(s daybook.Service) daybook.Service {
 	})
 }
 
-func (e *Engine) alerts() alert.Options {
-	o := e.o.Alerts
+func (e *Engine) alerts(s Settings) alert.Options {
+	o := s.Alerts
 	o.NewID, o.Log = newID, e.o.Log
 	return o
 }
@@ -88,5 +88,6 @@ func (e *Engine) watched(j daybook.Job) (*daybook.Job, alert.Schedule, error) {
 
 // told returns the channels that are told of a priority; not known: nothing was said of alerts at all.
 func (e *Engine) told(p daybook.Priority) (channels []string, known bool) {
-	return e.o.Alerts.Routes[p].To, e.o.Alerts.Routes != nil
+	routes := e.settings().Alerts.Routes
+	return routes[p].To, routes != nil
 }

@@ -79,9 +79,9 @@ func TestH46TheLogIsFoldedInEveryMinute(t *testing.T) {
 // Whoever says nothing about it has logs for thirty days; who says more or less has that.
 func TestLogsAreKeptForThirtyDays(t *testing.T) {
 	for said, want := range map[time.Duration]time.Duration{0: 30 * 24 * time.Hour, 7 * 24 * time.Hour: 7 * 24 * time.Hour} {
-		o := Options{}
-		o.Retention.Log = said
-		if got := o.withDefaults().Retention.Log; got != want {
+		s := Settings{}
+		s.Retention.Log = said
+		if got := s.withDefaults().Retention.Log; got != want {
 			t.Errorf("%s: logs are kept for %s, want %s", said, got, want)
 		}
 	}

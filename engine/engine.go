@@ -48,14 +48,12 @@ type Options struct {
 	// there. LocalURL is the same for jobs on this machine, which is enough where nobody else can reach it. Both empty:
 	// nothing takes their reports.
 	URL, LocalURL string
-	// Ledger is how a command of this machine names the ledger: a URL, or a reference to one. Work with steps is told it.
-	// Empty: it reaches the ledger by LocalURL, or not at all.
-	Ledger    string
-	NoMigrate bool // refuse an older schema instead of bringing it up to date
-	Log       *slog.Logger
-	Now       func() time.Time     // default: time.Now
-	ByHand    bool                 // Now is moved by hand, as in tests: it is the time, whatever the clock of the database says
-	Boot      func() time.Duration // time since boot, suspend included; default: the system's
+	NoMigrate     bool // refuse an older schema instead of bringing it up to date
+	ReadOnly      bool // only look into the ledger: nothing is written, and an older schema is refused
+	Log           *slog.Logger
+	Now           func() time.Time     // default: time.Now
+	ByHand        bool                 // Now is moved by hand, as in tests: it is the time, whatever the clock of the database says
+	Boot          func() time.Duration // time since boot, suspend included; default: the system's
 }
 
 // DefaultSlots are the runs at once of a process.
@@ -77,7 +75,12 @@ type Engine struct {
 	control  *control.Control
 	reports  *reports
 
+	planned sync.Mutex // held while the scheduler works: it is one at a time
+	pruner  replaced
+	sender  replaced
+
 	mu          sync.RWMutex
+	set         Settings
 	work        map[string]executor.Work
 	definitions map[string]*daybook.Job
 	jobs        []scheduler.Job
@@ -125,7 +128,7 @@ func Open(ctx context.Context, db DB, options ...Options) (*Engine, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	s, err := store.Open(ctx, db, store.Options{NewID: newID, Migrate: !o.NoMigrate, Now: o.Now()})
+	s, err := store.Open(ctx, db, store.Options{NewID: newID, Migrate: !o.NoMigrate, ReadOnly: o.ReadOnly, Now: o.Now()})
 	if err != nil {
 		return nil, err
 	}
@@ -134,10 +137,13 @@ func Open(ctx context.Context, db DB, options ...Options) (*Engine, error) {
 	e.node = daybook.Node{ID: newID(), Host: hostname(), PID: os.Getpid(), Role: o.Role, Version: o.Version, TZData: version + " " + source,
 		StartedAt: o.Now(), BootID: bootID()}
 	e.home = home(o)
+	e.set = Settings{Slots: o.Slots, Retention: o.Retention, Alerts: o.Alerts, URL: o.URL, LocalURL: o.LocalURL}.withDefaults()
+	e.pruner.put(pruner.New(s, pruner.Options{Retention: e.set.Retention}))
+	e.sender.put(alert.New(s, e.alerts(e.set)))
 	e.clock = newClock(s, e.node, o.Now, o.Boot, o.Log)
 	e.clock.byHand = o.ByHand
-	e.exec = executor.New(e.rows, executor.Options{Node: e.node.ID, Home: e.home, Slots: o.Slots, Lease: o.Lease, Dir: o.Dir, Survivor: &o.Exec, NewID: newID,
-		Clock: e.clock.Now, Work: e.workOf, MayClaim: e.clock.usable, Rights: e.rights, Log: o.Log})
+	e.exec = executor.New(e.rows, executor.Options{Node: e.node.ID, Home: e.home, Slots: e.set.Slots, Lease: o.Lease, Dir: o.Dir, Survivor: &o.Exec, NewID: newID,
+		Clock: e.clock.Now, Work: e.workOf, MayClaim: e.clock.usable, Log: o.Log})
 	e.schedule = scheduler.New(s, scheduler.Options{Compile: e.compile, TZData: e.node.TZData, Home: e.home, Log: o.Log, Woke: e.exec.Wake})
 	e.rescue.Executor = e.exec
 	e.reports = newReports(e)
@@ -152,12 +158,6 @@ func (o Options) withDefaults() Options {
 			o.App = program()
 		}
 		o.Role = o.App
-	}
-	if o.Slots == nil {
-		o.Slots = defaultSlots
-	}
-	if o.Retention.Log == 0 {
-		o.Retention.Log = DefaultRetention
 	}
 	if o.Lease == 0 {
 		o.Lease = executor.DefaultLease
@@ -249,20 +249,25 @@ func (e *Engine) workOf(job string) (executor.Work, bool) {
 
 // learnNames reads which earlier names the jobs of the ledger carry on.
 func (e *Engine) learnNames(ctx context.Context) error {
-	states, err := e.store.JobStates(ctx)
+	carries, err := e.namesOf(ctx)
 	if err != nil {
 		return err
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.carries = carries
+	return nil
+}
+
+func (e *Engine) namesOf(ctx context.Context) (map[string]string, error) {
+	states, err := e.store.JobStates(ctx)
 	carries := make(map[string]string)
 	for _, st := range states {
 		for _, n := range st.Formerly {
 			carries[n] = st.Name
 		}
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.carries = carries
-	return nil
+	return carries, err
 }
 
 func (e *Engine) defined(job string) (*daybook.Job, bool) {
@@ -275,31 +280,34 @@ func (e *Engine) defined(job string) (*daybook.Job, bool) {
 // Define makes the given definitions the ones this process knows, all or none. They count from Start, or from Load on.
 // Errors have CodeInvalid and name the job; all of them are returned.
 func (e *Engine) Define(definitions ...Definition) error {
-	jobs := make([]scheduler.Job, 0, len(definitions))
-	work := make(map[string]executor.Work, len(definitions))
-	known := make(map[string]*daybook.Job, len(definitions))
+	c, err := e.completeAll(e.settings(), definitions)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.jobs, e.work, e.definitions, e.handled = c.jobs, c.work, c.known, definitions
+	return nil
+}
+
+func (e *Engine) completeAll(s Settings, definitions []Definition) (completed, error) {
+	c := completed{make([]scheduler.Job, 0, len(definitions)), make(map[string]executor.Work, len(definitions)), make(map[string]*daybook.Job, len(definitions))}
 	var faults []error
 	for _, d := range definitions {
-		j, w, err := e.complete(d)
-		if err == nil && known[j.Name] != nil {
+		j, w, err := e.complete(s, d)
+		if err == nil && c.known[j.Name] != nil {
 			err = daybook.Invalid("job %s is defined twice", j.Name)
 		}
 		if err != nil {
 			faults = append(faults, err)
 			continue
 		}
-		jobs, work[j.Name], known[j.Name] = append(jobs, j), w, j.Job
+		c.jobs, c.work[j.Name], c.known[j.Name] = append(c.jobs, j), w, j.Job
 	}
-	if len(faults) > 0 {
-		return errors.Join(faults...)
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.jobs, e.work, e.definitions, e.handled = jobs, work, known, definitions
-	return nil
+	return c, errors.Join(faults...)
 }
 
-func (e *Engine) complete(d Definition) (scheduler.Job, executor.Work, error) {
+func (e *Engine) complete(s Settings, d Definition) (scheduler.Job, executor.Work, error) {
 	if d.Ask != nil {
 		d.Job.HasProbe = true
 	}
@@ -314,7 +322,7 @@ func (e *Engine) complete(d Definition) (scheduler.Job, executor.Work, error) {
 	if len(faults) > 0 {
 		return j, executor.Work{}, errors.Join(faults...)
 	}
-	o := runner.Options{Exec: e.o.Exec, HTTP: runner.HTTP{Clock: e.clock.Now, Callbacks: e.callbacks()}, Funcs: map[string]runner.GoFunc{j.Name: {Do: d.Do, Ask: d.Ask}}}
+	o := runner.Options{Exec: e.o.Exec, HTTP: runner.HTTP{Clock: e.clock.Now, Callbacks: e.callbacks(s)}, Funcs: map[string]runner.GoFunc{j.Name: {Do: d.Do, Ask: d.Ask}}}
 	r, err := runner.For(j.Job, o)
 	if err != nil {
 		return j, executor.Work{}, err
@@ -363,7 +371,7 @@ func (e *Engine) Start(ctx context.Context, ready ...func()) error {
 		return err
 	}
 	defer ended()
-	if err := e.alerts().Check(); err != nil {
+	if err := e.alerts(e.settings()).Check(); err != nil {
 		return err
 	}
 	if err := e.clock.begin(ctx); err != nil {
@@ -398,8 +406,8 @@ func (e *Engine) Start(ctx context.Context, ready ...func()) error {
 // planning are the loops that end at once when a stop is asked for.
 func (e *Engine) planning() []loop.Item {
 	items := []loop.Item{
-		{Name: "scheduler", Service: planner{e.clock, e.schedule}, Every: time.Second},
-		{Name: "pruner", Service: pruner.New(e.store, pruner.Options{Retention: e.o.Retention}), Every: time.Minute},
+		{Name: "scheduler", Service: planner{e}, Every: time.Second},
+		{Name: "pruner", Service: &e.pruner, Every: time.Minute},
 		{Name: "checkpoint", Service: service(e.checkpoint), Every: time.Minute},
 	}
 	if e.o.Dir != "" {
@@ -409,17 +417,16 @@ func (e *Engine) planning() []loop.Item {
 }
 
 // planner plans by a clock that was looked at first: a leap is noticed before it makes a window.
-type planner struct {
-	clock     *clock
-	scheduler *scheduler.Scheduler
-}
+type planner struct{ *Engine }
 
 // Tick implements daybook.Service.
 func (p planner) Tick(ctx context.Context, now time.Time) (bool, error) {
 	if _, err := p.clock.Tick(ctx, now); err != nil {
 		return false, err
 	}
-	return p.scheduler.Tick(ctx, p.clock.Now()) // now may have been taken before the leap was measured
+	p.planned.Lock()
+	defer p.planned.Unlock()
+	return p.schedule.Tick(ctx, p.clock.Now()) // now may have been taken before the leap was measured
 }
 
 // working are the loops that go on until every end is written.

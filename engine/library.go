@@ -64,7 +64,7 @@ func (e *Engine) handle(d Definition) error {
 		return daybook.Invalid("job %s has a command or an HTTP call beside its function", name).WithHint("keep one way to do the work")
 	}
 	e.handled = append(e.handled, d)
-	j, w, err := e.complete(d)
+	j, w, err := e.complete(e.set, d)
 	if err != nil {
 		return err
 	}
@@ -240,7 +240,7 @@ func (e *Engine) RunDue(ctx context.Context) error {
 
 // turn lets every room that RunDue needs work once.
 func (e *Engine) turn(ctx context.Context) (again bool, err error) {
-	for _, s := range []daybook.Service{planner{e.clock, e.schedule}, &e.rescue, executor.Claims{Executor: e.exec}} {
+	for _, s := range []daybook.Service{planner{e}, &e.rescue, executor.Claims{Executor: e.exec}} {
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}

@@ -37,8 +37,8 @@ func newReports(e *Engine) *reports {
 }
 
 // callbacks is what runners are given: nil, no interface around it, where nobody could report.
-func (e *Engine) callbacks() runner.Callbacks {
-	if e.o.URL == "" && e.o.LocalURL == "" {
+func (e *Engine) callbacks(s Settings) runner.Callbacks {
+	if s.URL == "" && s.LocalURL == "" {
 		return nil
 	}
 	return e.reports
@@ -58,9 +58,10 @@ func (r *reports) Open(ctx context.Context, o daybook.Order) (callback, token st
 
 // base is where a job reaches this engine: a job on this machine by the address on this machine.
 func (e *Engine) base(j *daybook.Job) string {
-	base := e.o.URL
-	if e.o.LocalURL != "" && (base == "" || local(j)) {
-		base = e.o.LocalURL
+	s := e.settings()
+	base := s.URL
+	if s.LocalURL != "" && (base == "" || local(j)) {
+		base = s.LocalURL
 	}
 	return strings.TrimRight(base, "/")
 }
@@ -140,23 +141,4 @@ func (r *reports) Close(token string) {
 	defer r.mu.Unlock()
 	delete(r.open, r.ids[token])
 	delete(r.ids, token)
-}
-
-// rights lets a command with steps speak for its attempt: to the ledger itself, or, as another user who cannot reach that, to
-// the door of this process.
-func (e *Engine) rights(ctx context.Context, r *daybook.Run, j *daybook.Job) (env map[string]string, token string, err error) {
-	if j.Command.IsZero() {
-		return nil, "", nil
-	}
-	if token, err = e.control.AttemptToken(ctx, r.ID()); err != nil {
-		return nil, "", err
-	}
-	env = map[string]string{"DAYBOOK_TOKEN": token}
-	if e.o.Ledger != "" && j.User == "" {
-		env["DAYBOOK_DB"] = e.o.Ledger
-	}
-	if base := e.base(j); base != "" {
-		env["DAYBOOK_SERVER"] = base
-	}
-	return env, token, nil
 }

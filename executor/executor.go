@@ -46,9 +46,6 @@ type Options struct {
 	NewID func() string
 	Clock func() time.Time
 	Work  func(job string) (Work, bool)
-	// Rights returns the environment by which work with steps that is started outside this process speaks for its attempt, and
-	// the token in it. Nil: there is none.
-	Rights func(ctx context.Context, r *daybook.Run, j *daybook.Job) (env map[string]string, token string, err error)
 	// MayClaim says why nothing is to be claimed here now; ends are written all the same. Nil: nothing stands in the way.
 	MayClaim func() error
 	Log      *slog.Logger
@@ -183,6 +180,13 @@ func (x *Executor) claim(ctx context.Context, lane daybook.Lane, free int, now t
 		x.launch(ctx, r, now)
 	}
 	return len(runs), nil
+}
+
+// SetSlots says how many runs may be at work at once from now on, by lane. What is at work goes on.
+func (x *Executor) SetSlots(slots map[daybook.Lane]int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.o.Slots = slots
 }
 
 func (x *Executor) free(lane daybook.Lane) int {

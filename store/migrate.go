@@ -106,10 +106,13 @@ func (s *Store) migrate(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	if have == len(list) && o.ReadOnly {
+		return nil
+	}
 	if have == len(list) {
 		return s.begin(ctx, o)
 	}
-	if !o.Migrate {
+	if !o.Migrate || o.ReadOnly {
 		if have == 0 {
 			return daybook.New(daybook.CodeUnavailable, "there is no ledger in this database yet").
 				WithHint("daybook serve makes it, or daybook db migrate")

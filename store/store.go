@@ -30,6 +30,8 @@ type Options struct {
 	Migrate bool
 	// Now is the instant of opening, for the birth of a new ledger and for migrations.
 	Now time.Time
+	// ReadOnly opens a ledger to look into it: nothing is written, not even to see whether the handles are safe for writing.
+	ReadOnly bool
 }
 
 // Store is the ledger. It implements every role of the root package, and is safe for concurrent use.
@@ -51,7 +53,7 @@ func Open(ctx context.Context, db DB, o Options) (*Store, error) {
 	if db.Read == nil {
 		db.Read = db.Write
 	}
-	d, err := verified(ctx, db)
+	d, err := verified(ctx, db, o.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -77,9 +79,9 @@ func (s *Store) Close() error {
 
 // verified tells the database and looks whether the handles are safe. Looking takes SQLite's write lock, which others may
 // hold one after the other: it is tried as often as any transaction.
-func verified(ctx context.Context, db DB) (d *dialect, err error) {
+func verified(ctx context.Context, db DB, readOnly bool) (d *dialect, err error) {
 	for try := 1; ; try++ {
-		if d, err = detect(ctx, db.Write); err == nil {
+		if d, err = detect(ctx, db.Write); err == nil && !readOnly {
 			err = d.verify(ctx, db)
 		}
 		if err == nil || try == writeTries || ctx.Err() != nil || !sqliteBusy(err) {

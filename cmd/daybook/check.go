@@ -2,8 +2,10 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,17 +13,19 @@ import (
 
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/config"
+	"github.com/daybook-run/daybook/control"
 )
 
 func newCheck(a *app) *cobra.Command {
-	var schema bool
+	var schema, accept bool
+	var why string
 	cmd := &cobra.Command{
 		Use:     "check [FILE]",
 		Short:   textCheck,
 		Long:    textCheckLong,
 		Example: textCheckExample,
 		Args:    atMost(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if schema {
 				_, err := a.Stdout.Write(config.Schema())
 				return err
@@ -33,9 +37,19 @@ func newCheck(a *app) *cobra.Command {
 				}
 				path = args[0]
 			}
-			return a.check(path, a.Now())
+			switch {
+			case accept && why == "":
+				return daybook.Invalid("--accept-keys needs a reason").WithHint("add --reason, a sentence for whoever reads the record later")
+			case accept:
+				return a.acceptKeys(cmd.Context(), path, why)
+			case why != "":
+				return daybook.Invalid("--reason is for --accept-keys").WithHint("leave it out")
+			}
+			return a.check(cmd.Context(), path, a.Now())
 		},
 	}
+	cmd.Flags().BoolVar(&accept, "accept-keys", false, textFlagAccept)
+	cmd.Flags().StringVar(&why, "reason", "", textFlagReason)
 	cmd.Flags().BoolVar(&schema, "schema", false, textFlagSchema)
 	return cmd
 }
@@ -48,6 +62,9 @@ type checkJSON struct {
 	Faults   []config.Fault `json:"faults"`
 	Warnings []config.Fault `json:"warnings"`
 	Jobs     []jobJSON      `json:"jobs"`
+	Ledger   string         `json:"ledger,omitempty"` // with which the file was compared; absent: it is not there, or note says why not
+	Note     string         `json:"note,omitempty"`
+	Changes  []changeJSON   `json:"changes"`
 }
 
 type jobJSON struct {
@@ -70,27 +87,35 @@ type nextJSON struct {
 	Skip string `json:"skip,omitempty"`
 }
 
-// check reads the file and shows what it means: the next fires of each job and the keys they answer for.
-func (a *app) check(path string, now time.Time) error {
+// check reads the file and shows what it means: the next fires of each job and the keys they answer for, and what it changes
+// against the ledger. A change that serve refuses is an error with CodeConflict.
+func (a *app) check(ctx context.Context, path string, now time.Time) error {
 	f, err := config.Load(path)
 	var faults config.Errors
 	if err != nil && !(errors.As(err, &faults) && a.flags.json) {
 		return err
 	}
-	if a.flags.json {
-		out := checkJSON{Schema: "daybook/check.v1", File: path, OK: err == nil, Faults: faults, Warnings: []config.Fault{}, Jobs: []jobJSON{}}
-		if err != nil {
-			if e := a.printJSON(out); e != nil {
-				return e
-			}
-			return &coded{code: 2, err: err, silent: true}
+	if err != nil {
+		if e := a.printJSON(checkJSON{Schema: "daybook/check.v1", File: path, Faults: faults, Warnings: []config.Fault{}, Jobs: []jobJSON{}, Changes: []changeJSON{}}); e != nil {
+			return e
 		}
-		out.Faults = []config.Fault{}
-		out.Warnings = append(out.Warnings, warnings(f, now)...)
+		return &coded{code: 2, err: err, silent: true}
+	}
+	against := a.compare(ctx, f)
+	all := append(warnings(f, now), riskWarnings(f, against.changes)...)
+	if a.flags.json {
+		out := checkJSON{Schema: "daybook/check.v1", File: path, OK: true, Faults: []config.Fault{}, Warnings: append([]config.Fault{}, all...), Jobs: []jobJSON{},
+			Ledger: against.ledger, Changes: changesJSON(against.changes)}
+		if against.note != nil {
+			out.Note = config.Mask(against.note.Error())
+		}
 		for i := range f.Jobs {
 			out.Jobs = append(out.Jobs, newJobJSON(&f.Jobs[i], now))
 		}
-		return a.printJSON(out)
+		if err := a.printJSON(out); err != nil {
+			return err
+		}
+		return silently(control.RefusedKeys(against.changes))
 	}
 	w := bufio.NewWriter(a.Stdout)
 	for i := range f.Jobs {
@@ -99,24 +124,38 @@ func (a *app) check(path string, now time.Time) error {
 		}
 		a.printJob(w, &f.Jobs[i], now)
 	}
+	if slices.ContainsFunc(against.changes, func(c control.Change) bool { return c.Kind != control.ChangeNone }) {
+		fmt.Fprintf(w, "\n%s\n", a.lang.F("changes against the ledger %s:", against.ledger))
+		a.printChanges(w, against.changes)
+	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	all := warnings(f, now)
 	for i, fault := range all {
 		if i == 0 {
 			a.say("")
 		}
 		a.say("warning: %s", fault.In(a.lang))
 	}
+	if against.note != nil {
+		a.say("note: what the file changes is not shown: %v", against.note)
+	}
 	a.say("")
 	jobs := daybook.Count(len(f.Jobs), "%d job", "%d jobs")
 	if len(all) == 0 {
 		a.say("%s: %s, no faults", path, jobs)
+	} else {
+		a.say("%s: %s, no faults, %s", path, jobs, daybook.Count(len(all), "%d warning", "%d warnings"))
+	}
+	return silently(control.RefusedKeys(against.changes))
+}
+
+// silently makes an error an exit code only: what it says was said.
+func silently(err error) error {
+	if err == nil {
 		return nil
 	}
-	a.say("%s: %s, no faults, %s", path, jobs, daybook.Count(len(all), "%d warning", "%d warnings"))
-	return nil
+	return &coded{code: exitCode(err), err: err, silent: true}
 }
 
 // horizonNotice is how long before the end of a business calendar's data it is told.

@@ -15,8 +15,6 @@ var commands = []func(*app) *cobra.Command{
 	newRun,
 	newKey,
 	newDead,
-	newStep,
-	newEffect,
 	newFreeze,
 	newAlert,
 	newActivity,

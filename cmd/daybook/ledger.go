@@ -99,10 +99,9 @@ func (a *app) openAt(ctx context.Context, role, text string, f *config.File, mak
 		return nil, err
 	}
 	number, _ := build()
-	o := engine.Options{Version: number, Role: role, Dir: attemptDir(text), NoMigrate: !make, Lease: a.lease, Log: a.logger(), Now: a.Now, Exec: a.Exec, Alerts: told, URL: a.url, LocalURL: a.localURL, Ledger: a.ledgerForChildren(f, text)}
+	o := engine.Options{Version: number, Role: role, Dir: attemptDir(text), NoMigrate: !make, Lease: a.lease, Log: a.logger(), Now: a.Now, Exec: a.Exec, Alerts: told, URL: a.url, LocalURL: a.localURL}
 	if f != nil {
-		o.Slots = map[daybook.Lane]int{daybook.LaneLive: f.Slots.Live, daybook.LaneBackfill: f.Slots.Backfill}
-		o.Retention = daybook.Retention{Log: f.Retention.Log, LogRuns: f.Retention.LogRuns}
+		o.Slots, o.Retention = slotsOf(f), retentionOf(f)
 		o.Days = a.daysOf(f)
 	}
 	if role == "once" {
@@ -119,6 +118,14 @@ func (a *app) openAt(ctx context.Context, role, text string, f *config.File, mak
 		}
 	}
 	return l, nil
+}
+
+func slotsOf(f *config.File) map[daybook.Lane]int {
+	return map[daybook.Lane]int{daybook.LaneLive: f.Slots.Live, daybook.LaneBackfill: f.Slots.Backfill}
+}
+
+func retentionOf(f *config.File) daybook.Retention {
+	return daybook.Retention{Log: f.Retention.Log, LogRuns: f.Retention.LogRuns}
 }
 
 // whatToDo adds to an error of the ledger what can be done about it. Drivers name their results in texts only.
@@ -309,21 +316,4 @@ func waitWhile(ctx context.Context, every time.Duration, busy func() (bool, erro
 			return false, nil
 		}
 	}
-}
-
-// ledgerForChildren is how a command of a job names the ledger: by the reference that this program was given, if it was one,
-// so that no secret stands in an environment.
-func (a *app) ledgerForChildren(f *config.File, url string) string {
-	text := a.flags.db
-	if env, _ := a.LookupEnv("DAYBOOK_DB"); text == "" {
-		text = env
-	}
-	given := config.NewSecret(text)
-	if text == "" && f != nil {
-		given = f.Database
-	}
-	if given.IsReference() {
-		return given.String()
-	}
-	return url
 }

@@ -26,10 +26,13 @@ const dialTimeout = 10 * time.Second
 const pingAfter = 30 * time.Second
 
 // openPostgres makes a handle on the database of a URL; it connects when it is used.
-func openPostgres(url string) (*sql.DB, error) {
+func openPostgres(url string, params ...string) (*sql.DB, error) {
 	c, err := pgx.ParseConfig(url)
 	if err != nil {
 		return nil, daybook.Invalid("the database URL").Because(errors.New(config.Mask(err.Error())))
+	}
+	for i := 0; i+1 < len(params); i += 2 {
+		c.RuntimeParams[params[i]] = params[i+1]
 	}
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAliveConfig: silence, Control: boundUnsent}
 	c.DialFunc = dialer.DialContext

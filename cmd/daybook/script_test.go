@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 //	untilfile RE FILE      waits until a line of a file matches
 //	capture NAME RE        sets a variable to what the first group matches in stdout
 //	term                   sends SIGTERM to what runs in the background; wait looks at how it ends
+//	hup                    sends SIGHUP to it
 //
 // No script sleeps: what other processes do is waited for.
 func TestScript(t *testing.T) {
@@ -49,7 +50,7 @@ func TestScriptPostgres(t *testing.T) {
 		e.Setenv("DAYBOOK_DB", pgtest.URL(tb))
 		return nil
 	})
-	p.Dir, p.Files = "", []string{"testdata/script/serve.txtar", "testdata/script/resolve.txtar", "testdata/script/stop.txtar", "testdata/script/steps.txtar", "testdata/postgres/postgres.txtar"}
+	p.Dir, p.Files = "", []string{"testdata/script/serve.txtar", "testdata/script/resolve.txtar", "testdata/script/stop.txtar", "testdata/script/reload.txtar", "testdata/script/accept.txtar", "testdata/postgres/postgres.txtar"}
 	p.Condition = func(cond string) (bool, error) { return cond == "postgres", nil }
 	testscript.Run(t, p)
 }
@@ -65,7 +66,8 @@ func params(ledger func(*testscript.Env) error) testscript.Params {
 		},
 		Condition: func(string) (bool, error) { return false, nil },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code": scriptCode, "until": scriptUntil, "untilfile": scriptUntilFile, "capture": scriptCapture, "term": scriptTerm,
+			"code": scriptCode, "until": scriptUntil, "untilfile": scriptUntilFile, "capture": scriptCapture,
+			"term": scriptSignal(syscall.SIGTERM), "hup": scriptSignal(syscall.SIGHUP),
 		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -151,15 +153,17 @@ func scriptCapture(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], m[1])
 }
 
-func scriptTerm(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 0 {
-		ts.Fatalf("term")
-	}
-	all := ts.BackgroundCmds()
-	if len(all) == 0 {
-		ts.Fatalf("nothing runs in the background")
-	}
-	for _, cmd := range all {
-		ts.Check(cmd.Process.Signal(syscall.SIGTERM))
+func scriptSignal(signal syscall.Signal) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) != 0 {
+			ts.Fatalf("term, or hup")
+		}
+		all := ts.BackgroundCmds()
+		if len(all) == 0 {
+			ts.Fatalf("nothing runs in the background")
+		}
+		for _, cmd := range all {
+			ts.Check(cmd.Process.Signal(signal))
+		}
 	}
 }

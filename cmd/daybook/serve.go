@@ -42,6 +42,8 @@ const shortestLease = 2 * time.Second
 // serve runs the jobs of the file until ctx ends.
 func (a *app) serve(ctx context.Context, listen string) error {
 	began := time.Now()
+	signals, ignore := hangups()
+	defer ignore()
 	f, err := config.Load(a.configPath())
 	if err != nil {
 		return err
@@ -63,13 +65,22 @@ func (a *app) serve(ctx context.Context, listen string) error {
 	if err != nil {
 		return errors.Join(err, closeListener(ln), l.Close())
 	}
+	changes, err := a.mayTake(ctx, l, f)
+	if err != nil {
+		return errors.Join(err, stopDoor(), l.Close())
+	}
 	ctx, done := guardFile(ctx, text)
+	ready := make(chan struct{})
+	stopReloads := a.reloads(ctx, l, signals, ready)
 	err = l.Start(ctx, func() {
+		a.tellChanges(changes)
 		a.say("daybook serves %s of %s, ledger %s, ready in %d ms", daybook.Count(len(f.Jobs), "%d job", "%d jobs"), f.Path, config.Mask(text), time.Since(began).Milliseconds())
 		if ln != nil {
 			a.say("it answers on http://%s", ln.Addr())
 		}
+		close(ready)
 	})
+	stopReloads()
 	return errors.Join(done(), err, stopDoor(), l.Close())
 }
 

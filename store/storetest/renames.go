@@ -279,6 +279,21 @@ var renameCases = []example{
 		}
 		equal(k, "revisions", slices.Equal(got, []string{"renew 0s", "renew 1h0m0s", "charge 2h0m0s"}), true)
 	}},
+	{"what a person accepts of a change is kept, once, with the act", func(k *kit) {
+		a := daybook.Acceptance{Job: "renew", Old: "1:abc", New: "def", At: k.now, Actor: "ops", Note: "because"}
+		for range 2 {
+			k.ok(k.s.Accept(k.ctx, a, k.act("accept keys")))
+		}
+		removed := a
+		removed.New = ""
+		k.ok(k.s.Accept(k.ctx, removed, k.act("accept keys")))
+		list, err := k.s.Acceptances(k.ctx)
+		k.ok(err)
+		equal(k, "acceptances", len(list), 2)
+		equal(k, "the first", list[0] == removed || list[1] == removed, true)
+		equal(k, "the other", list[0] == a || list[1] == a, true)
+		equal(k, "activities", k.number("SELECT count(*) FROM daybook_activity WHERE action = 'accept keys'"), 2)
+	}},
 	{"eight serves take one rename at once while the old name is asked for: each window is one run", func(k *kit) {
 		old := Job("renew", Once, allow)
 		k.know(old)
