@@ -359,6 +359,37 @@ func environmentReference(t *testing.T, l tongue) string {
 	return b.String()
 }
 
+// TestTheEnvironmentIsTold: what the program looks up in its environment stands in the table of the manual.
+func TestTheEnvironmentIsTold(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	looked := regexp.MustCompile(`(?:LookupEnv|Getenv|env)\("([A-Z][A-Z_]+)"\)`)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "demo") { // the demo is work, too: it reads what work is given
+			continue
+		}
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range looked.FindAllStringSubmatch(string(b), -1) {
+			found[m[1]] = true
+		}
+	}
+	for name := range found {
+		if name != "DAYBOOK_TOKEN" && !slices.ContainsFunc(environment, func(e entry) bool { return e.Name == name }) { // which work is given
+			t.Errorf("%s is looked up and told nowhere", name)
+		}
+	}
+	if !found["DAYBOOK_CONFIG"] || len(found) < 6 {
+		t.Errorf("found only %v", found)
+	}
+}
+
 // reallyGiven runs a command and takes a request, and returns the names of what they got from Daybook.
 func reallyGiven(t *testing.T) (variables, headers []string) {
 	t.Helper()

@@ -16,7 +16,10 @@ type entry struct {
 var environment = []entry{
 	{"DAYBOOK_CONFIG", daybook.Say("the file, as --config")},
 	{"DAYBOOK_DB", daybook.Say("the ledger, as --db; unlike the flag it may hold a password")},
+	{"DAYBOOK_SERVER", daybook.Say("the serve that keeps the ledger of once, as --server")},
+	{"DAYBOOK_TOKEN_FILE", daybook.Say("the file with the token for it, as --token-file")},
 	{"DAYBOOK_LANG", daybook.Say("the language, as --lang: en or zh-CN")},
+	{"LC_ALL, LC_MESSAGES, LANG", daybook.Say("the language where nothing else says it, by the first that is set")},
 	{"NO_COLOR", daybook.Say("set to anything: no colours, as --no-color")},
 	{"TERM", daybook.Say("dumb: plain ASCII on the terminal")},
 	{"USER", daybook.Say("the name under which acts are recorded")},

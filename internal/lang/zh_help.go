@@ -213,6 +213,9 @@ var zhHelp = map[string]string{
 	// tables.go
 	"the file, as --config": "配置文件，同 --config",
 	"the ledger, as --db; unlike the flag it may hold a password":                               "账本，同 --db；与参数不同，可以带密码",
+	"the serve that keeps the ledger of once, as --server":                                      "为 once 保管账本的 serve，同 --server",
+	"the file with the token for it, as --token-file":                                           "含其令牌的文件，同 --token-file",
+	"the language where nothing else says it, by the first that is set":                         "别处没写时的语言，以第一个有值的为准",
 	"the language, as --lang: en or zh-CN":                                                      "语言，同 --lang：en 或 zh-CN",
 	"set to anything: no colours, as --no-color":                                                "设为任意值：不用颜色，同 --no-color",
 	"dumb: plain ASCII on the terminal":                                                         "dumb：终端上只用纯 ASCII",
