@@ -24,6 +24,9 @@ type Order struct {
 	Secrets []string
 	// Step is the step that a question is about; StepRun when it is about the attempt as a whole.
 	Step string
+	// Rights is an environment by which what is started can speak for the attempt: to mark its steps. The token in it is a
+	// secret.
+	Rights map[string]string
 	// Book keeps the steps of work in this process; nil without steps.
 	Book StepBook
 }

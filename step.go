@@ -49,6 +49,7 @@ type StepRecord struct {
 type StepPolicy struct {
 	Asks      bool          // the work can ask it
 	Undoes    bool          // the work can take the effect back
+	Undo      string        // a line for the shell that does; empty: none
 	Remembers time.Duration // how long it answers a repeated wire key; 0: what the job says
 	Settles   time.Duration // a no counts only this long after the last try ended; 0: what the job says
 }

@@ -161,6 +161,7 @@ type Desk interface {
 	// Holds and the end of one.
 	Hold(ctx context.Context, h Hold) (changed bool, err error)
 	EndHold(ctx context.Context, name string, act Activity) (changed bool, err error)
+	Stepper
 	Mover
 }
 

@@ -136,6 +136,7 @@ func (j *Job) References() map[string]string {
 		}
 	}
 	add(runner.EnvProbeURL, j.ProbeURL)
+	add(runner.EnvUndoURL, j.UndoURL)
 	if c := j.HTTP; c != nil {
 		add(runner.EnvURL, c.URL)
 		add(runner.EnvSecret, c.Secret)

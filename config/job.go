@@ -79,6 +79,8 @@ func (r *reader) readJob(key, value *node, d *draft) (Job, bool) {
 			d.job.Command, d.job.HTTP = daybook.Command{}, nil
 		case "probe", "probe_url":
 			d.job.Probe, d.job.ProbeURL = daybook.Command{}, ""
+		case "undo", "undo_url":
+			d.job.Undo, d.job.UndoURL = daybook.Command{}, ""
 		}
 	}
 	readMap(r, value, d.what, jobNames, laterJob, d)

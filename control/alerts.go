@@ -34,9 +34,9 @@ func (c *Control) Ack(ctx context.Context, p Person, id, note string) (AckChange
 	if note, err = reason(note, daybook.Say("an acknowledgement"), false); err != nil {
 		return AckChange{}, err
 	}
-	number := notice.ParseID(id)
-	if number == 0 {
-		return AckChange{}, daybook.Invalid("%q is not the id of an alert", daybook.Clip(id, 40)).WithHint("such as %s; daybook alert list shows them", notice.ID(91))
+	number, err := alertNumber(id)
+	if err != nil {
+		return AckChange{}, err
 	}
 	var change AckChange
 	act := daybook.Activity{At: c.now(), Actor: p.Name, Action: "acknowledge " + notice.ID(number), Note: note}
@@ -45,6 +45,23 @@ func (c *Control) Ack(ctx context.Context, p Person, id, note string) (AckChange
 	}
 	change.Alert, err = c.s.AlertRow(ctx, number)
 	return change, err
+}
+
+// Alert returns the alert of an id. Errors as for Ack.
+func (c *Control) Alert(ctx context.Context, id string) (notice.Row, error) {
+	number, err := alertNumber(id)
+	if err != nil {
+		return notice.Row{}, err
+	}
+	return c.s.AlertRow(ctx, number)
+}
+
+func alertNumber(id string) (int64, error) {
+	number := notice.ParseID(id)
+	if number == 0 {
+		return 0, daybook.Invalid("%q is not the id of an alert", daybook.Clip(id, 40)).WithHint("such as %s; daybook alert list shows them", notice.ID(91))
+	}
+	return number, nil
 }
 
 // Mute keeps the alerts of a job from being sent for a while; they stand open all the same, and what is open when the mute

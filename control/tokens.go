@@ -23,20 +23,26 @@ func (c *Control) CreateToken(ctx context.Context, p Person, role daybook.Role, 
 	if err != nil {
 		return daybook.Token{}, "", err
 	}
-	if err := checkRole(role); err != nil {
+	if name, err = CheckToken(role, name); err != nil {
 		return daybook.Token{}, "", err
-	}
-	if name, err = plainText(name, daybook.Say("name of the token"), daybook.MaxActorBytes); err != nil {
-		return daybook.Token{}, "", err
-	}
-	if name == "" {
-		return daybook.Token{}, "", daybook.Invalid("the token has no name").WithHint("say whose it is: what is done with it is recorded under this name")
 	}
 	now := c.now()
 	text := tokenMark + c.o.NewSecret()
 	tok, err := c.s.AddToken(ctx, daybook.Token{Name: name, Role: role, MadeAt: now, MadeBy: p.Name}, fingerprint(text),
 		daybook.Activity{At: now, Actor: p.Name, Action: "token create", Note: string(role) + " " + name})
 	return tok, text, err
+}
+
+// CheckToken says what would keep a token from being made, and returns its name as it would be kept.
+func CheckToken(role daybook.Role, name string) (string, error) {
+	if err := checkRole(role); err != nil {
+		return "", err
+	}
+	name, err := plainText(name, daybook.Say("name of the token"), daybook.MaxActorBytes)
+	if err == nil && name == "" {
+		err = daybook.Invalid("the token has no name").WithHint("say whose it is: what is done with it is recorded under this name")
+	}
+	return name, err
 }
 
 func checkRole(role daybook.Role) error {
@@ -62,6 +68,32 @@ func fingerprint(text string) string {
 // Tokens lists every token there ever was, revoked ones included.
 func (c *Control) Tokens(ctx context.Context) ([]daybook.Token, error) { return c.s.Tokens(ctx) }
 
+// Token returns the token that an id names, such as tk_1. Errors: CodeInvalid, that is no name of one; CodeNotFound.
+func (c *Control) Token(ctx context.Context, id string) (daybook.Token, error) {
+	number, err := tokenNumber(id)
+	if err != nil {
+		return daybook.Token{}, err
+	}
+	all, err := c.s.Tokens(ctx)
+	if err != nil {
+		return daybook.Token{}, err
+	}
+	for _, tok := range all {
+		if tok.Number == number {
+			return tok, nil
+		}
+	}
+	return daybook.Token{}, daybook.NotFound("there is no token tk_%d", number).WithHint("daybook token list shows all")
+}
+
+func tokenNumber(id string) (int64, error) {
+	number, err := strconv.ParseInt(strings.TrimPrefix(id, "tk_"), 10, 64)
+	if err != nil || number < 1 {
+		return 0, daybook.Invalid("%q names no token", daybook.Clip(id, 40)).WithHint("such as tk_1: daybook token list shows all")
+	}
+	return number, nil
+}
+
 // RevokeToken ends the rights of a token, named as tk_1, at once and for good.
 //
 // Errors: CodeInvalid, that is no name of one; CodeNotFound; CodeConflict, it was revoked before.
@@ -70,9 +102,9 @@ func (c *Control) RevokeToken(ctx context.Context, p Person, id string) (daybook
 	if err != nil {
 		return daybook.Token{}, err
 	}
-	number, err := strconv.ParseInt(strings.TrimPrefix(id, "tk_"), 10, 64)
-	if err != nil || number < 1 {
-		return daybook.Token{}, daybook.Invalid("%q names no token", daybook.Clip(id, 40)).WithHint("such as tk_1: daybook token list shows all")
+	number, err := tokenNumber(id)
+	if err != nil {
+		return daybook.Token{}, err
 	}
 	now := c.now()
 	act := daybook.Activity{At: now, Actor: p.Name, Action: "token revoke", Note: daybook.Token{Number: number}.ID()}

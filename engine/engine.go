@@ -48,12 +48,15 @@ type Options struct {
 	// there. LocalURL is the same for jobs on this machine, which is enough where nobody else can reach it. Both empty:
 	// nothing takes their reports.
 	URL, LocalURL string
-	NoMigrate     bool // refuse an older schema instead of bringing it up to date
-	ReadOnly      bool // only look into the ledger: nothing is written, and an older schema is refused
-	Log           *slog.Logger
-	Now           func() time.Time     // default: time.Now
-	ByHand        bool                 // Now is moved by hand, as in tests: it is the time, whatever the clock of the database says
-	Boot          func() time.Duration // time since boot, suspend included; default: the system's
+	// Ledger is how a command of this machine names the ledger: a URL, or a reference to one. Work with steps is told it.
+	// Empty: it reaches the ledger by LocalURL, or not at all.
+	Ledger    string
+	NoMigrate bool // refuse an older schema instead of bringing it up to date
+	ReadOnly  bool // only look into the ledger: nothing is written, and an older schema is refused
+	Log       *slog.Logger
+	Now       func() time.Time     // default: time.Now
+	ByHand    bool                 // Now is moved by hand, as in tests: it is the time, whatever the clock of the database says
+	Boot      func() time.Duration // time since boot, suspend included; default: the system's
 }
 
 // DefaultSlots are the runs at once of a process.
@@ -143,7 +146,7 @@ func Open(ctx context.Context, db DB, options ...Options) (*Engine, error) {
 	e.clock = newClock(s, e.node, o.Now, o.Boot, o.Log)
 	e.clock.byHand = o.ByHand
 	e.exec = executor.New(e.rows, executor.Options{Node: e.node.ID, Home: e.home, Slots: e.set.Slots, Lease: o.Lease, Dir: o.Dir, Survivor: &o.Exec, NewID: newID,
-		Clock: e.clock.Now, Work: e.workOf, MayClaim: e.clock.usable, Log: o.Log})
+		Clock: e.clock.Now, Work: e.workOf, MayClaim: e.clock.usable, Rights: e.rights, Log: o.Log})
 	e.schedule = scheduler.New(s, scheduler.Options{Compile: e.compile, TZData: e.node.TZData, Home: e.home, Log: o.Log, Woke: e.exec.Wake})
 	e.rescue.Executor = e.exec
 	e.reports = newReports(e)

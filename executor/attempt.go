@@ -41,6 +41,11 @@ func (x *Executor) attempt(ctx context.Context, f *flight) {
 	o := daybook.Order{Run: &run, Job: work.Job, Attempt: f.run.Attempts, Fence: f.run.Fence, Env: env, Secrets: f.secrets, Dir: x.dir(f.run.Key, f.run.Fence)}
 	if f.run.Steps {
 		o.Book = x.newBook(f, work.Job.Policy())
+		if o.Rights, err = x.rights(ctx, f, work); err != nil {
+			x.end(f, work.Job.Policy(), daybook.Outcome{Result: daybook.ResultNotDone, Error: err.Error()})
+			return
+		}
+		o.Secrets = f.secrets
 	} else {
 		o.WireKey = f.run.WireKey()
 	}

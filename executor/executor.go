@@ -46,6 +46,9 @@ type Options struct {
 	NewID func() string
 	Clock func() time.Time
 	Work  func(job string) (Work, bool)
+	// Rights returns the environment by which work with steps that is started outside this process speaks for its attempt, and
+	// the token in it. Nil: there is none.
+	Rights func(ctx context.Context, r *daybook.Run, j *daybook.Job) (env map[string]string, token string, err error)
 	// MayClaim says why nothing is to be claimed here now; ends are written all the same. Nil: nothing stands in the way.
 	MayClaim func() error
 	Log      *slog.Logger

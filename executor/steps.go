@@ -246,3 +246,16 @@ func (x *Executor) questionSteps(ctx context.Context, f *flight, work Work, aske
 	p := work.Job.Policy()
 	x.decide(f, func(r *daybook.Run, now time.Time) daybook.Transition { return r.SettleSteps(found, p, asked, now) })
 }
+
+// rights lets work outside this process speak for its attempt. An undo is kept by this process alone.
+func (x *Executor) rights(ctx context.Context, f *flight, work Work) (map[string]string, error) {
+	if x.o.Rights == nil || f.run.Key.IsUndo() {
+		return nil, nil
+	}
+	env, token, err := x.o.Rights(ctx, f.run, work.Job)
+	if err != nil {
+		return nil, err
+	}
+	f.secrets = append(f.secrets, token)
+	return env, nil
+}

@@ -248,13 +248,18 @@ const maxDetail = 200
 
 // settled takes the answers to a question.
 func (a *api) settled(c *call, answers []findingBody) (answer, error) {
-	found := make([]daybook.Finding, len(answers))
-	for i, f := range answers {
-		found[i] = daybook.Finding{Answer: daybook.Answer(f.Answer), WireKey: f.WireKey, Data: payloadOf(f.Result), Error: a.c.SafeText(f.Message, daybook.MaxErrorBytes)}
-	}
-	done, err := a.c.Settle(c.Context(), c.who.attempt, found)
+	done, err := a.c.Settle(c.Context(), c.who.attempt, a.findings(answers))
 	if err != nil {
 		return a.notReported(c, err), nil
 	}
 	return reportedAnswer(c, "", done), nil
+}
+
+// findings is what a far side said, as the rules read it.
+func (a *api) findings(answers []findingBody) []daybook.Finding {
+	found := make([]daybook.Finding, len(answers))
+	for i, f := range answers {
+		found[i] = daybook.Finding{Answer: daybook.Answer(f.Answer), WireKey: f.WireKey, Data: payloadOf(f.Result), Error: a.c.SafeText(f.Message, daybook.MaxErrorBytes)}
+	}
+	return found
 }

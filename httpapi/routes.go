@@ -59,6 +59,21 @@ var routes = []*route{
 		answers: map[int]any{200: reportedJSON{}},
 	},
 	{
+		method: http.MethodPost, path: "/api/v1/steps/begin", needs: worker, limit: room, body: stepBody{}, do: (*api).stepBegin,
+		does:    "Come to a step of the attempt: begun, to be done now under the wire key; done, with its result; or unknown, which is settled first.",
+		answers: map[int]any{200: stepJSON{}},
+	},
+	{
+		method: http.MethodPost, path: "/api/v1/steps/end", needs: worker, limit: reportSize + room, body: stepEndBody{}, do: (*api).stepEnd,
+		does:    "Tell how a step ended.",
+		answers: map[int]any{200: stepJSON{}},
+	},
+	{
+		method: http.MethodPost, path: "/api/v1/steps/found", needs: worker, limit: reportSize + room, body: stepFoundBody{}, do: (*api).stepFound,
+		does:    "Tell what the far side said of an open effect that the caller can ask for.",
+		answers: map[int]any{200: stepJSON{}},
+	},
+	{
 		method: http.MethodGet, path: "/status.txt", needs: viewer, do: (*api).statusText,
 		does:    "OK, or 503 with NOT OK or UNKNOWN, and why.",
 		answers: map[int]any{200: ""},

@@ -25,7 +25,7 @@ var ourNames = []string{
 	"DAYBOOK_WIRE_KEY", "DAYBOOK_JOB", "DAYBOOK_KEY", "DAYBOOK_SUBJECT", "DAYBOOK_TRIGGER", "DAYBOOK_WINDOW",
 	"DAYBOOK_WINDOW_START", "DAYBOOK_WINDOW_END", "DAYBOOK_BUSINESS_DATE", "DAYBOOK_ATTEMPT", "DAYBOOK_FENCE",
 	"DAYBOOK_TOKEN", "DAYBOOK_PAYLOAD_FILE", "DAYBOOK_RESULT_FILE", "DAYBOOK_DRY_RUN",
-	"DAYBOOK_EFFECT_KEY", "DAYBOOK_EFFECT_RESULT",
+	"DAYBOOK_EFFECT_KEY", "DAYBOOK_EFFECT_STEP", "DAYBOOK_EFFECT_RESULT",
 }
 
 // command makes ready to start what c says, for o. An error with CodePermanent says that it can never be started so;
@@ -96,6 +96,7 @@ func environment(o daybook.Order, as identity, files map[string]string) map[stri
 			env[name] = value
 		}
 	}
+	maps.Copy(env, o.Rights)
 	maps.Copy(env, files)
 	return env
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/daybook-run/daybook/internal/outhttp"
 )
 
-// Undoer returns what takes back the effects of a job: its undo_url, its undo command, or its function; nil when it says
-// none.
+// Undoer returns what takes back the effects of a job: its undo_url, its undo command or those of its effects, or its
+// function; nil when there is none.
 func Undoer(job *daybook.Job, o Options) daybook.Undoer {
 	if f, ok := o.Funcs[job.Name]; ok && f.Do != nil {
 		return &f
@@ -24,21 +24,31 @@ func Undoer(job *daybook.Job, o Options) daybook.Undoer {
 	case job.UndoURL != "":
 		h := o.HTTP
 		return &h
-	case !job.Undo.IsZero():
+	case !job.Undo.IsZero() || !job.Command.IsZero(): // its effects may bring undos
 		e := o.Exec
 		return &e
 	}
 	return nil
 }
 
-// CanUndo implements daybook.Undoer: whatever the effect, the job has one command for it.
-func (e *Exec) CanUndo(o daybook.Order, _ *daybook.StepRecord) bool { return !o.Job.Undo.IsZero() }
+// CanUndo implements daybook.Undoer.
+func (e *Exec) CanUndo(o daybook.Order, effect *daybook.StepRecord) bool {
+	return !undoCommand(o.Job, effect).IsZero()
+}
 
-// Undo runs the job's undo command. It has the environment of an attempt, its own wire key in DAYBOOK_WIRE_KEY, and what it
+// undoCommand is that of the effect itself, else that of its job.
+func undoCommand(job *daybook.Job, effect *daybook.StepRecord) daybook.Command {
+	if effect.Says.Undo != "" && !job.Command.IsZero() { // only what runs here anyway may say what else runs here
+		return daybook.Command{Shell: effect.Says.Undo}
+	}
+	return job.Undo
+}
+
+// Undo runs the undo command of the effect, else of the job. It has the environment of an attempt, its own wire key in DAYBOOK_WIRE_KEY, and what it
 // takes back in DAYBOOK_EFFECT_KEY, DAYBOOK_EFFECT_STEP and DAYBOOK_EFFECT_RESULT; it says how it ended as an attempt does.
 func (e *Exec) Undo(ctx context.Context, o daybook.Order, effect *daybook.StepRecord) daybook.Outcome {
 	job := *o.Job
-	job.Command, job.Stdin = job.Undo, ""
+	job.Command, job.Stdin = undoCommand(o.Job, effect), ""
 	job.Env = maps.Clone(job.Env)
 	if job.Env == nil {
 		job.Env = make(map[string]string)

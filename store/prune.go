@@ -30,7 +30,7 @@ const pruneAttempts = `DELETE FROM daybook_attempts WHERE key /*in $1*/`
 const pruneOutputs = `DELETE FROM daybook_outputs WHERE key /*in $1*/`
 
 // The effect keeps its state: it is what stops a second beginning. Only what it handed back is emptied.
-const pruneSteps = `UPDATE daybook_steps SET data = '' WHERE key /*in $1*/ AND data <> '' AND undoes = 0`
+const pruneSteps = `UPDATE daybook_steps SET data = '' WHERE key /*in $1*/ AND data <> '' AND undoes = 0 AND undo = ''`
 
 // Of the triggers the first is kept, as the run keeps its count, and so is each schedule fire inside the look-back: the
 // newer ones are what the scan does not need. Triggers of pruned runs beyond the first go.

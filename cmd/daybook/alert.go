@@ -130,11 +130,13 @@ type ackJSON struct {
 	Schema  string    `json:"schema"`
 	Changed bool      `json:"changed"`
 	Message string    `json:"message"`
+	DryRun  bool      `json:"dry_run,omitempty"`
 	Alert   alertJSON `json:"alert"`
 }
 
 func newAlertAck(a *app) *cobra.Command {
 	var note string
+	var dry bool
 	cmd := &cobra.Command{
 		Use: "ack ID", Short: textAlertAck, Long: textAlertAckLong, Args: exactly("ID"),
 		ValidArgsFunction: a.completing(false, func(ctx context.Context, c *control.Control, _ string) ([]string, error) {
@@ -145,15 +147,16 @@ func newAlertAck(a *app) *cobra.Command {
 			}
 			return ids, err
 		}),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.alertAck(cmd.Context(), args[0], note) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.alertAck(cmd.Context(), args[0], note, dry) },
 	}
 	cmd.Flags().StringVar(&note, "reason", "", "a sentence for whoever reads the record later")
+	writing(cmd, &dry)
 	return cmd
 }
 
-func (a *app) alertAck(ctx context.Context, id, note string) error {
+func (a *app) alertAck(ctx context.Context, id, note string, dry bool) error {
 	return a.withControl(ctx, func(_ *ledger, c *control.Control) error {
-		change, err := c.Ack(ctx, a.person(), id, note)
+		change, err := a.ack(ctx, c, id, note, dry)
 		if err != nil {
 			return err
 		}
@@ -168,16 +171,29 @@ func (a *app) alertAck(ctx context.Context, id, note string) error {
 			message = daybook.Say("%s is acknowledged, and over with that.", r.ID())
 		}
 		if a.flags.json {
-			return a.printJSON(ackJSON{"daybook/alert-ack.v1", change.Changed, message.String(), newAlertJSON(r)})
+			return a.printJSON(ackJSON{"daybook/alert-ack.v1", change.Changed, message.String(), dry, newAlertJSON(r)})
 		}
 		if err := a.line("%s", message); err != nil {
 			return err
+		}
+		if dry {
+			a.dryRun()
+			return nil
 		}
 		if r.Key != "" && r.ClosedAt.IsZero() {
 			a.next("daybook key show " + string(r.Key))
 		}
 		return nil
 	})
+}
+
+// ack acknowledges an alert, or with dry only tells what would become of it.
+func (a *app) ack(ctx context.Context, c *control.Control, id, note string, dry bool) (control.AckChange, error) {
+	if !dry {
+		return c.Ack(ctx, a.person(), id, note)
+	}
+	r, err := c.Alert(ctx, id)
+	return control.AckChange{Alert: r, Changed: r.AckedAt.IsZero() && r.ClosedAt.IsZero()}, err
 }
 
 // muteJSON is daybook/alert-mute.v1.
@@ -188,10 +204,12 @@ type muteJSON struct {
 	By      string    `json:"by"`
 	Reason  string    `json:"reason"`
 	Message string    `json:"message"`
+	DryRun  bool      `json:"dry_run,omitempty"`
 }
 
 func newAlertMute(a *app) *cobra.Command {
 	var length, note string
+	var dry bool
 	cmd := &cobra.Command{
 		Use: "mute JOB --for 2h --reason R", Short: textAlertMute, Long: textAlertMuteLong, Args: exactly("JOB"), ValidArgsFunction: a.completeJobs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -205,23 +223,26 @@ func newAlertMute(a *app) *cobra.Command {
 			if err := needReason(note, daybook.Say("a mute")); err != nil {
 				return err
 			}
-			return a.alertMute(cmd.Context(), args[0], time.Duration(d), note)
+			return a.alertMute(cmd.Context(), args[0], time.Duration(d), note, dry)
 		},
 	}
 	cmd.Flags().StringVar(&length, "for", "", "how long: 90m, 26h, 7d; 0 ends the mute that holds")
 	reasonFlag(cmd, &note)
+	writing(cmd, &dry)
 	return cmd
 }
 
-func (a *app) alertMute(ctx context.Context, job string, length time.Duration, note string) error {
+func (a *app) alertMute(ctx context.Context, job string, length time.Duration, note string, dry bool) error {
 	return a.withControl(ctx, func(_ *ledger, c *control.Control) error {
 		v, err := c.Job(ctx, job)
 		if err != nil {
 			return err
 		}
-		m, err := c.Mute(ctx, a.person(), job, length, note)
-		if err != nil {
-			return err
+		m := notice.Mute{Job: job, Until: a.Now().Add(length), By: a.person().Name, Note: note}
+		if !dry {
+			if m, err = c.Mute(ctx, a.person(), job, length, note); err != nil {
+				return err
+			}
 		}
 		zone := ""
 		if v.Job != nil {
@@ -232,7 +253,10 @@ func (a *app) alertMute(ctx context.Context, job string, length time.Duration, n
 			message = daybook.Say("alerts of %s are sent again", job)
 		}
 		if a.flags.json {
-			return a.printJSON(muteJSON{"daybook/alert-mute.v1", job, m.Until, m.By, m.Note, message.String()})
+			return a.printJSON(muteJSON{"daybook/alert-mute.v1", job, m.Until, m.By, m.Note, message.String(), dry})
+		}
+		if dry {
+			defer a.dryRun()
 		}
 		return a.line("%s", message)
 	})
@@ -244,10 +268,12 @@ type testedJSON struct {
 	Channel string `json:"channel"`
 	Sent    bool   `json:"sent"`
 	Error   string `json:"error,omitempty"`
+	DryRun  bool   `json:"dry_run,omitempty"`
 }
 
 func newAlertTest(a *app) *cobra.Command {
-	return &cobra.Command{
+	var dry bool
+	cmd := &cobra.Command{
 		Use: "test [CHANNEL]", Short: textAlertTest, Long: textAlertTestLong, Args: atMost(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			var names []string
@@ -257,14 +283,16 @@ func newAlertTest(a *app) *cobra.Command {
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.alertTest(cmd.Context(), args)
+			return a.alertTest(cmd.Context(), args, dry)
 		},
 	}
+	writing(cmd, &dry)
+	return cmd
 }
 
 // alertTest sends a test on one channel of the file, or on each. It needs no ledger: a channel is tried before anything
 // runs.
-func (a *app) alertTest(ctx context.Context, names []string) error {
+func (a *app) alertTest(ctx context.Context, names []string, dry bool) error {
 	f, err := config.Load(a.configPath())
 	if err != nil {
 		return err
@@ -277,11 +305,11 @@ func (a *app) alertTest(ctx context.Context, names []string) error {
 	}
 	failed := 0
 	for _, name := range names {
-		sent := a.testChannel(ctx, f, name)
+		sent := a.testChannel(ctx, f, name, dry)
 		if daybook.CodeOf(sent) == daybook.CodeNotFound {
 			return sent
 		}
-		answer := testedJSON{Schema: "daybook/alert-test.v1", Channel: name, Sent: sent == nil}
+		answer := testedJSON{Schema: "daybook/alert-test.v1", Channel: name, Sent: sent == nil && !dry, DryRun: dry}
 		if sent != nil {
 			failed++
 			answer.Error = oneLine(sent.Error())
@@ -289,6 +317,8 @@ func (a *app) alertTest(ctx context.Context, names []string) error {
 		switch {
 		case a.flags.json:
 			err = a.printJSON(answer)
+		case sent == nil && dry:
+			err = a.line("%s: would be sent to", name)
 		case sent == nil:
 			err = a.line("%s %s: sent", a.mark("✓"), name)
 		default:
@@ -299,13 +329,17 @@ func (a *app) alertTest(ctx context.Context, names []string) error {
 			return err
 		}
 	}
+	if dry {
+		a.dryRun()
+	}
 	if failed > 0 {
 		return &coded{code: 1, err: errors.New("told already"), silent: true}
 	}
 	return nil
 }
 
-func (a *app) testChannel(ctx context.Context, f *config.File, name string) error {
+// testChannel makes a channel and sends a test on it, or with dry only makes it.
+func (a *app) testChannel(ctx context.Context, f *config.File, name string, dry bool) error {
 	o := alert.Options{Name: installation(f), URL: f.URL, NewID: rand.Text}
 	i := -1
 	for at := range f.Channels {
@@ -321,7 +355,7 @@ func (a *app) testChannel(ctx context.Context, f *config.File, name string) erro
 		return err.WithHint("there are: %s", strings.Join(channelNames(f), " "))
 	}
 	c, secrets, err := a.channel(f, &f.Channels[i])
-	if err != nil {
+	if err != nil || dry {
 		return err
 	}
 	o.Channels, o.Secrets = []alert.Named{c}, func() []string { return secrets }

@@ -15,6 +15,8 @@ var commands = []func(*app) *cobra.Command{
 	newRun,
 	newKey,
 	newDead,
+	newStep,
+	newEffect,
 	newFreeze,
 	newAlert,
 	newActivity,

@@ -79,7 +79,7 @@ func isLater(cmd *cobra.Command) bool { return cmd.Annotations[later] != "" }
 
 // laterCommands are those of the first level.
 func laterCommands() []*cobra.Command {
-	names := []string{"step", "effect", "checkpoint", "progress", "limit", "backfill", "reconcile", "diff", "drill", "accept", "audit", "outbox", "heartbeat"}
+	names := []string{"checkpoint", "progress", "limit", "backfill", "reconcile", "diff", "drill", "accept", "audit", "outbox", "heartbeat"}
 	list := make([]*cobra.Command, len(names))
 	for i, name := range names {
 		list[i] = notYet(name)
@@ -91,7 +91,7 @@ func laterCommands() []*cobra.Command {
 func notInThisVersion(cmd *cobra.Command) error {
 	err := daybook.Invalid("%s is not available in this version", cmd.CommandPath())
 	switch cmd.Annotations[later] {
-	case "step", "effect", "checkpoint", "progress", "limit":
+	case "checkpoint", "progress", "limit":
 		return err.WithHint("a run is one effect as a whole: effects: once, with probe or remembers")
 	case "backfill":
 		return err.WithHint("one window at a time: daybook job trigger JOB --date 2026-10-26")

@@ -42,7 +42,7 @@ func TestHelpOfWhatIsNotThere(t *testing.T) {
 // TestWhatALaterVersionBrings is answered where somebody would look for it, and is offered nowhere.
 func TestWhatALaterVersionBrings(t *testing.T) {
 	t.Parallel()
-	for _, line := range []string{"step charge -- ./pay", "effect charge --probe x -- ./pay", "checkpoint get", "progress 1/2", "limit gateway", "backfill plan renew --from 2026-01-01",
+	for _, line := range []string{"checkpoint get", "progress 1/2", "limit gateway", "backfill plan renew --from 2026-01-01",
 		"reconcile run", "diff replay 1", "drill run renew --date 2026-10-26", "accept --days 30", "audit --example", "outbox list", "heartbeat add x --every 24h",
 		"freeze start --for 30m --reason x", "freeze check --for 31m", "export differences", "run undo a:2026-01-01 --reason x", "dead undo a:2026-01-01", "db restore x.db",
 		"backfill --help", "help drill", "help backfill plan", "freeze start --help"} {
@@ -53,7 +53,7 @@ func TestWhatALaterVersionBrings(t *testing.T) {
 		}
 	}
 	offered := call(t, nil).stdout + call(t, nil, "freeze", "--help").stdout + call(t, nil, "__complete", "").stdout + call(t, nil, "backfil").stderr
-	if word := regexp.MustCompile(`(?m)^ *(backfill|drill|outbox|start|step)\b`).FindString(offered); word != "" || strings.Contains(offered, "did you mean daybook backfill") {
+	if word := regexp.MustCompile(`(?m)^ *(backfill|drill|outbox|start)\b`).FindString(offered); word != "" || strings.Contains(offered, "did you mean daybook backfill") {
 		t.Errorf("offered: %q\n%s", word, offered)
 	}
 }
@@ -71,6 +71,12 @@ func TestEachCommandOnce(t *testing.T) {
 		seen[cmd.CommandPath()] = true
 		if cmd.Short == "" && !isLater(cmd) {
 			t.Errorf("%s says nothing", cmd.CommandPath())
+		}
+		// Who writes can be asked what it would do. serve, once and the demo run things: that is no act on the ledger.
+		if words := strings.Fields(cmd.CommandPath()); !slices.Contains([]string{"import", "export"}, words[min(1, len(words)-1)]) && cmd.Flags().Lookup("dry-run") == nil && !cmd.HasSubCommands() && !isLater(cmd) &&
+			!slices.Contains([]string{"status", "list", "show", "logs", "watch", "find", "next", "fires", "info", "check", "doctor", "version", "help", "completion",
+				"serve", "once", "demo", "demo-gateway", "demo-charge"}, words[len(words)-1]) {
+			t.Errorf("%s has no --dry-run", cmd.CommandPath())
 		}
 		if cmd.ValidArgsFunction == nil && !slices.Contains(fileArgs, cmd.CommandPath()) {
 			t.Errorf("%s offers files", cmd.CommandPath())

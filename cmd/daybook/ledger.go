@@ -99,7 +99,7 @@ func (a *app) openAt(ctx context.Context, role, text string, f *config.File, mak
 		return nil, err
 	}
 	number, _ := build()
-	o := engine.Options{Version: number, Role: role, Dir: attemptDir(text), NoMigrate: !make, Lease: a.lease, Log: a.logger(), Now: a.Now, Exec: a.Exec, Alerts: told, URL: a.url, LocalURL: a.localURL}
+	o := engine.Options{Version: number, Role: role, Dir: attemptDir(text), NoMigrate: !make, Lease: a.lease, Log: a.logger(), Now: a.Now, Exec: a.Exec, Alerts: told, URL: a.url, LocalURL: a.localURL, Ledger: a.ledgerForChildren(f, text)}
 	if f != nil {
 		o.Slots, o.Retention = slotsOf(f), retentionOf(f)
 		o.Days = a.daysOf(f)
@@ -316,4 +316,21 @@ func waitWhile(ctx context.Context, every time.Duration, busy func() (bool, erro
 			return false, nil
 		}
 	}
+}
+
+// ledgerForChildren is how a command of a job names the ledger: by the reference that this program was given, if it was one,
+// so that no secret stands in an environment.
+func (a *app) ledgerForChildren(f *config.File, url string) string {
+	text := a.flags.db
+	if env, _ := a.LookupEnv("DAYBOOK_DB"); text == "" {
+		text = env
+	}
+	given := config.NewSecret(text)
+	if text == "" && f != nil {
+		given = f.Database
+	}
+	if given.IsReference() {
+		return given.String()
+	}
+	return url
 }

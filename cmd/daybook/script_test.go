@@ -50,7 +50,7 @@ func TestScriptPostgres(t *testing.T) {
 		e.Setenv("DAYBOOK_DB", pgtest.URL(tb))
 		return nil
 	})
-	p.Dir, p.Files = "", []string{"testdata/script/serve.txtar", "testdata/script/resolve.txtar", "testdata/script/stop.txtar", "testdata/script/reload.txtar", "testdata/script/accept.txtar", "testdata/postgres/postgres.txtar"}
+	p.Dir, p.Files = "", []string{"testdata/script/serve.txtar", "testdata/script/resolve.txtar", "testdata/script/stop.txtar", "testdata/script/steps.txtar", "testdata/script/reload.txtar", "testdata/script/accept.txtar", "testdata/postgres/postgres.txtar"}
 	p.Condition = func(cond string) (bool, error) { return cond == "postgres", nil }
 	testscript.Run(t, p)
 }

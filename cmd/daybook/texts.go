@@ -234,3 +234,23 @@ secrets stay references, values of env are left out.`
 	textExportActivityLong = `One JSON object a line, or CSV with --csv; oldest first, so that what comes later is added at the end.`
 	textFlagCSV            = "CSV with a head instead of JSON"
 )
+
+const (
+	textStep     = "Do a named part of a run once: inside a command of a job with steps"
+	textStepLong = `Runs the command, and keeps that it is done and what it printed. When the run is tried again it is not done again:
+what it printed is printed. It touches nothing outside; what does is an effect. A step that failed is done again.`
+	textStepExample = "  daybook step list -- ./due --date \"$DAYBOOK_BUSINESS_DATE\""
+
+	textEffect     = "Touch the outside world once: inside a command of a job with steps"
+	textEffectLong = `Marks that it begins, runs the command with a wire key of its own in DAYBOOK_WIRE_KEY, and marks how it ended, by its
+exit code: 0 done; 75 it did not happen; 64, 65, 66, 77, 78 it never will; anything else, or a signal: it may have
+happened. When the run is tried again, what is done is not done again: what it printed is printed. What may have
+happened is asked for by the probe, repeated under the same wire key while the far side remembers it, or left to a
+person. Until then the effect may not begin, and exits 125; let the script end with it (set -e).`
+	textEffectExample = `  daybook effect charge --probe './charged "$DAYBOOK_WIRE_KEY"' --undo './refund "$DAYBOOK_EFFECT_RESULT"' -- ./charge sub_42 1500`
+
+	textFlagStepProbe     = "a line for the shell that asks whether it happened: exit 0 yes, 1 no, else it cannot tell"
+	textFlagStepUndo      = "a line for the shell that takes it back"
+	textFlagStepRemembers = "how long the far side answers a repeated wire key: 24h, forever (default: what the job says)"
+	textFlagStepSettles   = "a no of the probe counts only this long after the last try ended (default: what the job says, 5m)"
+)

@@ -284,6 +284,7 @@ daybook_steps.ord bigint not null default 0
 daybook_steps.seen bigint not null default 0
 daybook_steps.asks bigint not null default 0
 daybook_steps.undoes bigint not null default 0
+daybook_steps.undo text not null default ''::text
 daybook_steps.remembers_us bigint not null default 0
 daybook_steps.settles_us bigint not null default 0
 daybook_steps.asked text not null default ''::text

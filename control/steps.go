@@ -1,0 +1,191 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+// Steps of work outside this process: a script, an HTTP job. What an attempt may do it shows by its token.
+
+// ComeTo answers the work of an attempt that comes to a step. What must be marked before it goes on is marked.
+//
+// Errors: CodeStale, the attempt does not hold its run any more; CodeNotFound; CodeUnavailable.
+func (c *Control) ComeTo(ctx context.Context, id daybook.AttemptID, ask daybook.StepAsk) (daybook.StepAnswer, error) {
+	var a daybook.StepAnswer
+	return a, c.mark(ctx, id, func(r *daybook.Run, p daybook.Policy, now time.Time) (*daybook.StepRecord, []*daybook.Alert, error) {
+		if ask.Says.Undo != "" {
+			if err := c.undoesByCommand(ctx, r.Job); err != nil {
+				return nil, nil, err
+			}
+		}
+		a = r.ComeTo(ask, p, now)
+		if !a.Write {
+			return nil, nil, nil
+		}
+		return a.Record, nil, nil
+	})
+}
+
+// undoesByCommand refuses an undo command from work that is no command here: it would run on this machine.
+func (c *Control) undoesByCommand(ctx context.Context, job string) error {
+	j, ok := c.o.Defined(job)
+	if !ok {
+		var err error
+		if j, err = c.s.Definition(ctx, job); err != nil {
+			return err
+		}
+	}
+	if j.Command.IsZero() {
+		return daybook.Denied("job %s is no command: its effects cannot bring a command that undoes them", job).WithHint("set undo_url in the job")
+	}
+	return nil
+}
+
+// StepEnded takes how a step ended that ComeTo let begin, and says what the work does next: go on, ask the far side, or end
+// its attempt. An end that comes after the attempt was declared over still settles the step, while the run was not claimed
+// again; the answer is the same.
+//
+// Errors: CodeStale, the run moved on, and the end changed nothing; CodeInvalid, the step did not begin; CodeNotFound;
+// CodeUnavailable.
+func (c *Control) StepEnded(ctx context.Context, id daybook.AttemptID, step string, plain bool, o daybook.Outcome) (daybook.StepAnswer, error) {
+	o, err := c.masked(id.Key.Job(), o)
+	if err != nil {
+		return daybook.StepAnswer{}, err
+	}
+	var next *daybook.StepRecord
+	err = c.mark(ctx, id, func(r *daybook.Run, p daybook.Policy, now time.Time) (*daybook.StepRecord, []*daybook.Alert, error) {
+		e := r.StepRecord(step)
+		if plain && e == nil { // nothing was written when it began
+			e = r.ComeTo(daybook.StepAsk{Step: step, Plain: true}, p, now).Record
+		}
+		switch {
+		case e == nil, !e.Plain && e.Fence != r.Fence:
+			return nil, nil, notBegun(r, step)
+		case e.State == daybook.EffectDone, !e.EndedAt.IsZero() && (e.State != daybook.EffectUnknown || o.Result != daybook.ResultDone):
+			next = e // told before
+			return nil, nil, nil
+		}
+		next = r.StepEnded(e, o, now)
+		if next.Plain && next.State != daybook.EffectDone {
+			return nil, nil, nil // it is simply done again
+		}
+		return next, nil, nil
+	})
+	if errors.Is(err, daybook.ErrStale) {
+		next, err = c.lateStep(ctx, id, step, o, err)
+	}
+	if err != nil {
+		return daybook.StepAnswer{}, err
+	}
+	if next.State == daybook.EffectUnknown && next.Says.Asks {
+		return daybook.StepAnswer{Do: daybook.StepAsks, Record: next}, nil
+	}
+	return next.Stepped(), nil
+}
+
+func notBegun(r *daybook.Run, step string) error {
+	if err := daybook.CheckStep(step); err != nil {
+		return err
+	}
+	return daybook.Conflict("step %s of %s is not under way in this attempt", step, r.Key).WithHint("begin it first")
+}
+
+// StepFound takes what the far side said about every wire key of an open effect, newest first, asked at askedAt, and says what
+// the work does next.
+//
+// Errors as of ComeTo.
+func (c *Control) StepFound(ctx context.Context, id daybook.AttemptID, step string, found []daybook.Finding, askedAt time.Time) (daybook.StepAnswer, error) {
+	var next *daybook.StepRecord
+	err := c.mark(ctx, id, func(r *daybook.Run, p daybook.Policy, now time.Time) (*daybook.StepRecord, []*daybook.Alert, error) {
+		e := r.StepRecord(step)
+		if e == nil || e.State != daybook.EffectUnknown {
+			return nil, nil, daybook.Conflict("step %s of %s is not open: there is nothing to ask", step, r.Key)
+		}
+		secrets, err := c.o.Secrets(r.Job)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range found {
+			f := &found[i]
+			f.Error, f.Data = daybook.Mask(f.Error, secrets), daybook.MaskJSON(f.Data, secrets)
+			if err := c.s.Evidence(ctx, daybook.Attempt{Key: r.Key, Fence: r.Fence, Number: r.Attempts, Node: r.Node, WireKey: f.WireKey, Probe: true,
+				ClaimedAt: askedAt, EndedAt: now, Result: daybook.Result(f.Answer), Error: f.Error, Data: f.Data}); err != nil {
+				return nil, nil, err
+			}
+		}
+		var alerts []*daybook.Alert
+		next, alerts = r.StepFound(e, found, p, askedAt, now)
+		return next, alerts, nil
+	})
+	if err != nil {
+		return daybook.StepAnswer{}, err
+	}
+	return next.Stepped(), nil
+}
+
+// mark reads the run of an attempt, lets a rule decide what is to be written of a step, and writes it; again, when somebody else
+// wrote a step meanwhile.
+func (c *Control) mark(ctx context.Context, id daybook.AttemptID, decide func(r *daybook.Run, p daybook.Policy, now time.Time) (*daybook.StepRecord, []*daybook.Alert, error)) error {
+	p, err := c.policyOf(ctx, id.Key.Job())
+	if err != nil {
+		return err
+	}
+	for range staleTries {
+		r, err := c.runOf(ctx, id.Key)
+		if err != nil {
+			return err
+		}
+		if r.ID() != id || r.State != daybook.Running {
+			return overtaken(r, id)
+		}
+		e, alerts, err := decide(r, p, c.now())
+		if err != nil || e == nil {
+			return err
+		}
+		if err = c.s.MarkStep(ctx, r, e, alerts); !errors.Is(err, daybook.ErrStale) {
+			return err
+		}
+	}
+	return changesAllTheTime(id.Key)
+}
+
+func overtaken(r *daybook.Run, id daybook.AttemptID) error {
+	e := daybook.Stale("a later attempt of %s has taken over", id.Key)
+	if r.ID() == id {
+		e = daybook.Stale("the attempt of %s is over, and the run is %s", id.Key, r.State)
+	}
+	return e.WithHint("daybook key show %s tells what happened", id.Key)
+}
+
+// lateStep settles a step by a report that came after its attempt was declared over.
+func (c *Control) lateStep(ctx context.Context, id daybook.AttemptID, step string, o daybook.Outcome, stale error) (*daybook.StepRecord, error) {
+	p, err := c.policyOf(ctx, id.Key.Job())
+	if err != nil {
+		return nil, err
+	}
+	for range staleTries {
+		r, err := c.runOf(ctx, id.Key)
+		if err != nil {
+			return nil, err
+		}
+		if r.ID() != id {
+			return nil, stale
+		}
+		t, ok := r.LateStep(step, o, p, c.now())
+		if !ok {
+			return nil, stale
+		}
+		applied, err := c.s.Apply(ctx, []daybook.Transition{t})
+		if err != nil {
+			return nil, err
+		}
+		if !applied[0].Stale {
+			c.o.Wake()
+			return t.Steps[0], nil
+		}
+	}
+	return nil, changesAllTheTime(id.Key)
+}

@@ -1,0 +1,169 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+// stepBody begins a step.
+type stepBody struct {
+	Key       daybook.Key `json:"key,omitempty" doc:"of the run; the token says it too"`
+	Step      string      `json:"step" doc:"its name"`
+	Effect    bool        `json:"effect,omitempty" doc:"it touches the outside world: marked before it begins, and never done twice"`
+	Asks      bool        `json:"asks,omitempty" doc:"the caller can ask the far side itself whether the effect happened"`
+	Remembers string      `json:"remembers,omitempty" doc:"how long the far side answers a repeated wire key: 24h, forever; default: what the job says"`
+	Settles   string      `json:"settles,omitempty" doc:"a no of the far side counts only this long after the last try ended; default: what the job says"`
+}
+
+// stepEndBody tells how a step ended.
+type stepEndBody struct {
+	Key     daybook.Key     `json:"key,omitempty" doc:"of the run; the token says it too"`
+	Step    string          `json:"step" doc:"its name"`
+	Effect  bool            `json:"effect,omitempty" doc:"as it was begun"`
+	Outcome daybook.Result  `json:"outcome,omitempty" doc:"done, not_done, permanent, unclear or unknown; default: done"`
+	Result  json.RawMessage `json:"result,omitempty" doc:"any JSON, handed back whenever a later attempt comes to the step"`
+	Message string          `json:"message,omitempty" doc:"for people"`
+}
+
+// stepFoundBody tells what the far side said of an open effect.
+type stepFoundBody struct {
+	Key     daybook.Key   `json:"key,omitempty" doc:"of the run; the token says it too"`
+	Step    string        `json:"step" doc:"its name"`
+	AskedAt time.Time     `json:"asked_at" doc:"when it was asked, RFC 3339"`
+	Answers []findingBody `json:"answers" doc:"one for every wire key, newest first"`
+}
+
+// stepJSON is what the work does next. State is begun: do it, under the wire key; done: it is done, with that result; unknown:
+// whether it happened is open, so ask about the wire keys if there are any, else end the attempt; not_done and refused: it did
+// not happen, end the attempt.
+type stepJSON struct {
+	Schema  string              `json:"schema"`
+	Key     daybook.Key         `json:"key"`
+	Step    string              `json:"step"`
+	State   daybook.EffectState `json:"state"`
+	WireKey string              `json:"wire_key,omitempty"`
+	Ask     []string            `json:"ask,omitempty"`
+	Result  json.RawMessage     `json:"result,omitempty"`
+	Message string              `json:"message,omitempty"`
+}
+
+// isOfRun refuses a body that names another run than the token.
+func (c *call) isOfRun(key daybook.Key) error {
+	if key == "" || key == c.who.attempt.Key {
+		return nil
+	}
+	return daybook.Denied("the token is not one of %s", safe(string(key), daybook.MaxKeyBytes)).
+		WithHint("send the Daybook-Token that came with this run")
+}
+
+func (a *api) stepBegin(c *call) (answer, error) {
+	var b stepBody
+	if err := decode(c.body, &b); err != nil {
+		return answer{}, err
+	}
+	ask := daybook.StepAsk{Step: b.Step, Plain: !b.Effect, Says: daybook.StepPolicy{Asks: b.Asks}}
+	err := c.isOfRun(b.Key)
+	if err == nil {
+		ask.Says.Remembers, err = span("remembers", b.Remembers)
+	}
+	if err == nil {
+		ask.Says.Settles, err = span("settles", b.Settles)
+	}
+	if err == nil {
+		err = daybook.CheckStep(b.Step)
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	s, err := a.c.ComeTo(c.Context(), c.who.attempt, ask)
+	return stepAnswer(c, b.Step, s, err)
+}
+
+func (a *api) stepEnd(c *call) (answer, error) {
+	var b stepEndBody
+	if err := decode(c.body, &b); err != nil {
+		return answer{}, err
+	}
+	if err := c.isOfRun(b.Key); err != nil {
+		return answer{}, err
+	}
+	o := daybook.Outcome{Result: b.Outcome, Data: bytes.TrimSpace(b.Result), Error: daybook.Clip(b.Message, daybook.MaxErrorBytes)}
+	switch o.Result {
+	case "":
+		o.Result = daybook.ResultDone
+	case daybook.ResultDone, daybook.ResultNotDone, daybook.ResultPermanent, daybook.ResultUnclear, daybook.ResultUnknown:
+	default:
+		return answer{}, daybook.Invalid("%q is no outcome of a step", safe(string(o.Result), 40)).WithHint("one of done, not_done, permanent, unclear, unknown")
+	}
+	if len(o.Data) > daybook.MaxResultBytes {
+		return answer{}, daybook.Invalid("result of %d bytes: at most %d are kept", len(o.Data), daybook.MaxResultBytes).WithHint("keep its id, and the rest elsewhere")
+	}
+	s, err := a.c.StepEnded(c.Context(), c.who.attempt, b.Step, !b.Effect, o)
+	return stepAnswer(c, b.Step, s, err)
+}
+
+func (a *api) stepFound(c *call) (answer, error) {
+	var b stepFoundBody
+	if err := decode(c.body, &b); err != nil {
+		return answer{}, err
+	}
+	if err := c.isOfRun(b.Key); err != nil {
+		return answer{}, err
+	}
+	if b.AskedAt.IsZero() {
+		return answer{}, daybook.Invalid("asked_at is missing").WithHint("when the far side was asked, such as 2026-10-26T02:00:00Z")
+	}
+	for _, f := range b.Answers {
+		switch daybook.Answer(f.Answer) {
+		case daybook.Yes, daybook.No, daybook.CannotTell:
+		default:
+			return answer{}, daybook.Invalid("%q is no answer of a far side", safe(f.Answer, 40)).WithHint("one of yes, no, cannot_tell")
+		}
+	}
+	s, err := a.c.StepFound(c.Context(), c.who.attempt, b.Step, a.findings(b.Answers), b.AskedAt)
+	return stepAnswer(c, b.Step, s, err)
+}
+
+// span reads a duration of a body.
+func span(name, text string) (time.Duration, error) {
+	switch text {
+	case "":
+		return 0, nil
+	case "forever":
+		return daybook.Forever, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, daybook.Invalid("%s: %q is no duration", name, safe(text, 40)).WithHint("such as 90s, 10m, 24h")
+	}
+	return d, nil
+}
+
+// stepAnswer says in JSON what the work does next. What a rule refuses is a problem; that an outcome is open is an answer.
+func stepAnswer(c *call, step string, s daybook.StepAnswer, err error) (answer, error) {
+	if err != nil {
+		return answer{}, err
+	}
+	j := stepJSON{Schema: "daybook/step.v1", Key: c.who.attempt.Key, Step: step}
+	switch s.Do {
+	case daybook.StepBegin:
+		j.State = daybook.EffectBegun
+	case daybook.StepSkip:
+		j.State, j.Result = daybook.EffectDone, s.Record.Data
+	case daybook.StepAsks:
+		j.State, j.Ask = daybook.EffectUnknown, s.Record.WireKeys()
+	case daybook.StepStop:
+		switch {
+		case s.Record == nil, s.Record.State == daybook.EffectBegun, s.Record.Tries == 0:
+			return answer{}, s.Err
+		}
+		j.State, j.Message = s.Record.State, s.Err.Error()
+	}
+	if s.Record != nil && !s.Record.Plain {
+		j.WireKey = s.Record.WireKey()
+	}
+	return answer{status: 200, body: j, final: true}, nil
+}
