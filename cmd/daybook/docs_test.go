@@ -340,13 +340,15 @@ func TestChineseIsWrittenWell(t *testing.T) {
 	}
 }
 
+func fullWidth(r rune) bool { return strings.ContainsRune("，。：；！？（）、“”", r) }
+
 func chineseFault(line []rune) string {
 	han := func(i int) bool { return i >= 0 && i < len(line) && unicode.Is(unicode.Han, line[i]) }
 	latin := func(i int) bool {
 		return i >= 0 && i < len(line) && (line[i] < 128 && (unicode.IsLetter(line[i]) || unicode.IsDigit(line[i])))
 	}
 	full := func(i int) bool {
-		return i >= 0 && i < len(line) && strings.ContainsRune("，。：；！？（）、“”", line[i])
+		return i >= 0 && i < len(line) && fullWidth(line[i])
 	}
 	around := func(i int) string { return string(line[max(i-8, 0):min(i+8, len(line))]) }
 	for i, r := range line {

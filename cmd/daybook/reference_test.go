@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/spf13/pflag"
 
@@ -44,12 +45,20 @@ func (l tongue) of(english, chinese string) string {
 }
 
 // unwrapped joins the lines of a text for the terminal to paragraphs.
-func (l tongue) unwrapped(s string) string {
-	paragraphs := strings.Split(s, "\n\n")
-	for i, p := range paragraphs {
-		paragraphs[i] = strings.ReplaceAll(p, "\n", l.of(" ", ""))
+func unwrapped(s string) string {
+	var b strings.Builder
+	text := []rune(s)
+	for i, r := range text {
+		switch {
+		case r != '\n':
+			b.WriteRune(r)
+		case i > 0 && text[i-1] == '\n' || i+1 < len(text) && text[i+1] == '\n':
+			b.WriteByte('\n') // between paragraphs
+		case i+1 < len(text) && !fullWidth(text[i-1]) && !fullWidth(text[i+1]) && !(unicode.Is(unicode.Han, text[i-1]) && unicode.Is(unicode.Han, text[i+1])):
+			b.WriteByte(' ')
+		}
 	}
-	return strings.Join(paragraphs, "\n\n")
+	return b.String()
 }
 
 const madeOf = "<!-- Made by go test ./cmd/daybook -run Reference -update; what is written here is lost. -->\n"
@@ -172,7 +181,7 @@ func commandsReference(_ *testing.T, l tongue) string {
 			b.WriteString("\n```\n" + cmd.UseLine() + "\n```\n")
 		}
 		if cmd.Long != "" {
-			b.WriteString("\n" + l.unwrapped(l.Phrase(cmd.Long)) + "\n")
+			b.WriteString("\n" + unwrapped(l.Phrase(cmd.Long)) + "\n")
 		}
 		flags := cmd.LocalFlags()
 		if !cmd.HasParent() {
