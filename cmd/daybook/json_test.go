@@ -2,10 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 )
 
 const jsonFile = `version: 1
@@ -66,5 +69,61 @@ func TestAnswersInJSON(t *testing.T) {
 		if strings.TrimSpace(r.stderr) != "" {
 			t.Errorf("%s: talks: %s", c.line, r.stderr)
 		}
+	}
+}
+
+// TestTerminals: a pipe gets no colours, a terminal does unless it is told otherwise, and a dumb one gets plain ASCII, in
+// help and in errors too. Columns are as wide as their signs are shown.
+func TestTerminals(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC), strings.Replace(jsonFile, "owner: ops", "owner: 值班的人", 1))
+	d.must(0, "db", "migrate")
+	d.must(0, "job", "trigger", "good", "--date", "2026-03-26")
+	d.must(0, "job", "trigger", "bad", "--date", "2026-03-26")
+	d.serveUntil(`(?s)bad:2026-03-26 +✕ dead.*good:2026-03-26 +✓ done`, "run", "list")
+	lines := [][]string{{"status"}, {"check"}, {"job", "list"}, {"job", "show", "good"}, {"run", "list"}, {"run", "show", "bad:2026-03-26"}, {"key", "show", "bad:2026-03-26"},
+		{"dead", "list"}, {"dead", "show", "bad:2026-03-26"}, {"doctor"}, {"job", "next", "good"}, {"help"}, {"once", "--help"}, {"nothing"}, {"job", "show", "goo"}}
+	said := func(args []string, more ...string) string {
+		r := d.run(append(args, more...)...)
+		return r.stdout + r.stderr
+	}
+	colours := func(s string) bool { return strings.Contains(s, "\x1b[") }
+	for _, args := range lines {
+		if s := said(args); colours(s) {
+			t.Errorf("%v: colours into a pipe: %q", args, s)
+		}
+	}
+	d.width = 100
+	if !colours(said([]string{"status"})) || colours(said([]string{"status"}, "--no-color")) {
+		t.Error("a terminal gets colours, unless --no-color is given")
+	}
+	d.env["NO_COLOR"] = ""
+	if colours(said([]string{"status"})) {
+		t.Error("colours in spite of NO_COLOR")
+	}
+	delete(d.env, "NO_COLOR")
+	d.env["TERM"] = "dumb"
+	for _, args := range lines {
+		s := strings.NewReplacer("值班的人", "", "好", "").Replace(said(args)) // what others wrote stays as it is
+		if i := strings.IndexFunc(s, func(r rune) bool { return r > unicode.MaxASCII }); i >= 0 || colours(s) {
+			t.Errorf("%v: not plain at %q", args, s[max(i-20, 0):min(max(i, 0)+20, len(s))])
+		}
+	}
+	// The column behind one with wide signs begins in the same place of the screen in every line.
+	d.env["TERM"] = "xterm"
+	d.width = 0
+	d.must(0, "job", "pause", "good", "--reason", "x", "-y")
+	d.env["USER"] = "张伟的值班电脑"
+	d.must(0, "job", "resume", "good")
+	at := map[int]int{}
+	for line := range strings.Lines(d.must(0, "activity", "list").stdout) {
+		for _, word := range []string{"ACT ", "pause ", "resume "} {
+			if i := strings.Index(line, " "+word); i >= 0 {
+				at[displayWidth(line[:i])]++
+			}
+		}
+	}
+	if len(at) != 1 || !slices.Contains(slices.Collect(maps.Values(at)), 3) {
+		t.Errorf("the column begins at %v", at)
 	}
 }
