@@ -20,16 +20,16 @@ var units = []struct {
 // Errors have CodeInvalid.
 func ParseDuration(text string) (Duration, error) {
 	const example = "write a whole number and a unit of s, m, h or d, such as 90s, 10m, 26h or 7d"
-	bad := func(why string) (Duration, error) {
+	bad := func(why daybook.Text) (Duration, error) {
 		return 0, daybook.Invalid("%q is no duration: %s", daybook.Clip(text, 40), why).WithHint(example)
 	}
 	switch {
 	case text == "":
-		return bad("it is empty")
+		return bad(daybook.Say("it is empty"))
 	case text == "0":
 		return 0, nil
 	case strings.HasPrefix(text, "-"):
-		return bad("it is negative")
+		return bad(daybook.Say("it is negative"))
 	}
 	var total time.Duration
 	next := 0 // the largest unit that may still come
@@ -45,9 +45,9 @@ func ParseDuration(text string) (Duration, error) {
 		number, unit := rest[:n], rest[n:u]
 		switch {
 		case n == 0:
-			return bad("a number is missing")
+			return bad(daybook.Say("a number is missing"))
 		case unit == "" && u < len(rest):
-			return bad("only whole numbers and units are allowed")
+			return bad(daybook.Say("only whole numbers and units are allowed"))
 		case unit == "":
 			return 0, daybook.Invalid("%q is no duration: it has no unit", daybook.Clip(text, 40)).
 				WithHint("write %ss or %sm, or another unit of s, m, h or d", text, text)
@@ -59,14 +59,14 @@ func ParseDuration(text string) (Duration, error) {
 		if i == len(units) {
 			for _, known := range units {
 				if known.name == unit {
-					return bad("larger units come first, each once")
+					return bad(daybook.Say("larger units come first, each once"))
 				}
 			}
-			return bad("the unit " + strconv.Quote(daybook.Clip(unit, 20)) + " is unknown")
+			return bad(daybook.Say("the unit %q is unknown", daybook.Clip(unit, 20)))
 		}
 		v, err := strconv.ParseInt(number, 10, 64)
 		if err != nil || v > int64((daybook.Forever-total)/units[i].size) {
-			return bad("it is too long")
+			return bad(daybook.Say("it is too long"))
 		}
 		total += time.Duration(v) * units[i].size
 		next, rest = i+1, rest[u:]

@@ -146,7 +146,7 @@ func in(what daybook.Text, words ...string) daybook.Text {
 	if what.IsZero() {
 		return here(words...)
 	}
-	return daybook.Say("%s: %s", what, strings.Join(words, ": "))
+	return daybook.Say("%v: %v", what, strings.Join(words, ": ")) // %v: a place in the file, no clause
 }
 
 func quoted(word string) string { return strconv.Quote(daybook.Clip(word, 60)) }

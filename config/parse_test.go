@@ -9,12 +9,13 @@ import (
 	"testing"
 
 	"github.com/daybook-run/daybook/internal/golden"
+	"github.com/daybook-run/daybook/internal/lang"
 )
 
 // noFiles stands in for the file system: no test of a text depends on what lies beside it.
 func noFiles(string) ([]byte, error) { return nil, fs.ErrNotExist }
 
-// TestBroken compares what each broken file is told with its golden text.
+// TestBroken compares what each broken file is told with its golden text, in both languages.
 func TestBroken(t *testing.T) {
 	files, err := filepath.Glob("testdata/broken/*.yaml")
 	if err != nil || len(files) < 25 {
@@ -43,7 +44,9 @@ func TestBroken(t *testing.T) {
 					t.Errorf("no excerpt: %s", f)
 				}
 			}
-			golden.Equal(t, strings.TrimSuffix(path, ".yaml")+".txt", faults.Error()+"\n")
+			base := strings.TrimSuffix(path, ".yaml")
+			golden.Equal(t, base+".txt", faults.Error()+"\n")
+			golden.Equal(t, base+".zh-CN.txt", faults.In(lang.For(lang.Chinese))+"\n")
 		})
 	}
 }

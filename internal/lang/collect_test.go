@@ -146,8 +146,8 @@ func (h *house) reference() (all []found) {
 		for _, d := range f.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok {
 				names := paramNames(fn.Type)
-				if i := slices.Index(names, "unless"); i >= 0 && slices.Contains(names, "meaning") {
-					explains[fn.Name.Name] = []int{i, slices.Index(names, "meaning")}
+				if i := slices.Index(names, "meaning"); i >= 0 {
+					explains[fn.Name.Name] = []int{slices.Index(names, "unless"), i}
 				}
 			}
 		}
@@ -157,7 +157,9 @@ func (h *house) reference() (all []found) {
 			switch n := n.(type) {
 			case *ast.CallExpr:
 				if id, ok := n.Fun.(*ast.Ident); ok && explains[id.Name] != nil {
-					add(n.Args[explains[id.Name][0]], true)
+					if at := explains[id.Name]; at[0] >= 0 {
+						add(n.Args[at[0]], true)
+					}
 					add(n.Args[explains[id.Name][1]], false)
 				}
 			case *ast.CompositeLit:
@@ -297,7 +299,7 @@ func (h *house) help() (all []found) {
 	return all
 }
 
-var flagMaker = regexp.MustCompile(`^(String|Bool|Int|Duration|StringArray|StringSlice)(Var)?P?$`)
+var flagMaker = regexp.MustCompile(`^((String|Bool|Int|Duration|StringArray|StringSlice)(Var)?|Var)P?$`)
 
 func ownFormat(f *ast.FuncType, own map[string]bool) {
 	if _, ok := paramsOf(f); !ok {

@@ -141,7 +141,7 @@ func put(b *strings.Builder, s string, joint bool) {
 
 // quoted reports a sign of the machine's own beside Chinese, where a space makes it stand out: quotes, braces, stars, :15.
 func quoted(a, b rune) bool {
-	return han(a) && strings.ContainsRune(`"'{[<*:`, b) || strings.ContainsRune(`"'}]>*`, a) && han(b)
+	return han(a) && strings.ContainsRune(`"'{[<*:&!`, b) || strings.ContainsRune(`"'}]>*&!`, a) && han(b)
 }
 
 // arg is an argument as it is said in this language.

@@ -239,8 +239,9 @@ var zhHelp = map[string]string{
 	"End the rights of a token, at once and for good": "立即并永久终止令牌的权限",
 	"view, act or ping (required)":                    "view、act 或 ping（必填）",
 	"whose it is (default: your own name)":            "属于谁（默认为你自己的名字）",
-	"address of the HTTP door, such as 127.0.0.1:7070: the API, callbacks of HTTP jobs, /healthz (default none)": "HTTP 入口的地址，例如 127.0.0.1:7070：API、HTTP 任务的回调、/healthz（默认无）",
-	"once: the command was ended at its timeout; job trigger --wait=D, run watch --for D: the run goes on":       "once：命令因超时被结束；job trigger --wait=D、run watch --for D：运行继续",
-	"address of a serve that keeps the ledger, instead of a file: http://127.0.0.1:7070":                         "保管账本的 serve 的地址，代替文件：http://127.0.0.1:7070",
-	"file with the token for it, of role act":                                                                    "含其令牌的文件，角色为 act",
+	"address of the HTTP door, such as 127.0.0.1:7070: the API, callbacks of HTTP jobs, /healthz (default none)":                             "HTTP 入口的地址，例如 127.0.0.1:7070：API、HTTP 任务的回调、/healthz（默认无）",
+	"once: the command was ended at its timeout; job trigger --wait=D, run watch --for D: the run goes on":                                   "once：命令因超时被结束；job trigger --wait=D、run watch --for D：运行继续",
+	"address of a serve that keeps the ledger, instead of a file: http://127.0.0.1:7070":                                                     "保管账本的 serve 的地址，代替文件：http://127.0.0.1:7070",
+	"file with the token for it, of role act":                                                                                                "含其令牌的文件，角色为 act",
+	"follow the run to its end: exit 0 done, 1 dead, 6 when nobody executes; with --wait=10m at most so long: exit 124, and the run goes on": "跟踪到运行结束：退出码 0 完成，1 死信，6 没有进程在执行；用 --wait=10m 则最多这么久：退出码为 124，运行继续",
 }
