@@ -264,10 +264,15 @@ func (a *app) report(err error) {
 		fmt.Fprintf(a.Stderr, "%s\ndaybook: %s\n", faults.In(a.lang), a.lang.Say(tellFaults(faults)))
 		return
 	}
-	fmt.Fprintf(a.Stderr, "daybook: %s\n", severalLines.Replace(config.Mask(a.lang.Error(err))))
+	a.tellError(err)
 	if hint := a.lang.Hint(err); hint != "" {
 		fmt.Fprintf(a.Stderr, "  → %s\n", hint)
 	}
+}
+
+// tellError says on one line what went wrong, secrets masked.
+func (a *app) tellError(err error) {
+	fmt.Fprintf(a.Stderr, "daybook: %s\n", severalLines.Replace(config.Mask(a.lang.Error(err))))
 }
 
 // severalLines brings what a library, or several errors, said in lines onto one.

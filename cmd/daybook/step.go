@@ -136,7 +136,7 @@ func (a *app) doStep(ctx context.Context, d stepDesk, ask daybook.StepAsk, probe
 			return 0, a.printStored(s.Record.Data)
 		case daybook.StepStop:
 			if ran && code != 0 { // its own code tells the script why
-				a.say("daybook: %s", s.Err)
+				a.tellError(s.Err)
 				return code, nil
 			}
 			return 0, s.Err
@@ -223,7 +223,7 @@ func (a *app) runStep(e *daybook.StepRecord, ask daybook.StepAsk, argv []string)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.Stdin, io.MultiWriter(a.Stdout, printed), a.Stderr
 	cmd.Env = stepEnv(e, ask)
 	if err := cmd.Start(); err != nil {
-		a.say("daybook: %s", err)
+		a.tellError(err)
 		return daybook.Outcome{Result: daybook.ResultPermanent, Error: "could not be started: " + err.Error()}, 127
 	}
 	_ = cmd.Wait() // the state tells

@@ -151,28 +151,28 @@ var machineWords = strings.Fields(`
 daybook Daybook serve once check resolve reopen resume import crontab completion db demo
 done not ask error scheduled running retryable skipped coalesced cancelled dead state
 act alerts amount argument backfill backoff bare base bin business_days channel cn date charge create exec extend factor false formerly key kind lib live
-max month none one pause ping program quoted receipt retry schedule sh shift step timeout times tk token trigger two undo undo_url value var version view watch year yes no cannot_tell catch_up channels charges coalesce covers database day defaults effects env event every
+max month none one pause ping program quoted receipt retry schedule sh shift step timeout times tk token trigger two undo undo_url value var version view watch year yes no cannot_tell catch_up channels charges coalesce covers database day defaults effect effects env event every
 expect file fire first forever headers host http https id int jitter job jobs last lang local log long manual max_silence
 message missed name never next off on overlap owner path previous probe probe_url quarter remembers renew repeat
-repeatable result retention retry_after root run shell skip slots steps string sub timezone true type url user wait
+repeatable result retention retry_after root run set shell skip slots steps string sub timezone true type url user wait
 week weekend work window api clock dumb gap from to in yaml md saas zh en CN
 cron hourly daily weekly monthly quarterly yearly annually midnight reboot business
 mon tue wed thu fri sat sun jan dec
 busy_timeout deferred foreign_keys immediate journal_mode synchronous command engine system etc healthz kill lsof fuser
 pg_dump postgres sqlite cronie drop service timer systemd webhook whsec sha
-API ASCII At Authorization Arch CRON_TZ CSV Ctrl DAYBOOK DAYBOOK_CONFIG DAYBOOK_DB DAYBOOK_LANG DB DELETE Debian EST
+API ASCII At Authorization Arch CRON_TZ CSV Ctrl DB DELETE Debian EST
 Effects FULL Fedora GET Go HTTP IANA ISO JSON MaxOpenConns NUL NO_COLOR National Day Once Open Options PATCH PATH POST
 PRAGMA PUT PostgreSQL README RFC RHEL Read SIGHUP Role Run SIGTERM SQLite Schema Start Steps Tab Token URL USD UTC UTF Unix WAL Write
 Asia Shanghai Europe Berlin America New_York
 ExecStart OnCalendar User
-CRLF DAYBOOK_BUSINESS_DATE DAYBOOK_WIRE_KEY Field ICS Idempotency KILL Key LF MB Name PGPASSFILE Standard Structured TERM
+CRLF Field ICS Idempotency KILL Key LF MB Name PGPASSFILE Standard Structured TERM
 Webhooks XDG_STATE_HOME YAML COMMAND COPY DD DIR FILE ID JOB KEY LABEL MM NAME OTHER YYYY ZONE
 `)
 
 var latinWord = regexp.MustCompile(`[A-Za-z][A-Za-z_]*[A-Za-z]`)
 
-// command is a command or a flag: it is not translated.
-var command = regexp.MustCompile(`(daybook|systemctl|systemd-analyze) [a-z][a-z -]*|--[a-z-]+`)
+// command is a command, a flag or a variable of the environment: it is not translated.
+var command = regexp.MustCompile(`DAYBOOK(_[A-Z]+)*|(daybook|systemctl|systemd-analyze) [a-z][a-z -]*|--[a-z-]+`)
 
 // englishLeft returns the English words of a Chinese text that are no words of the machine.
 func englishLeft(text string) (left []string) {

@@ -551,4 +551,12 @@ var zhCLI = map[string]string{
 	"the token cannot be read":                                                         "读不到令牌",
 	"--token-file names a file with the token alone":                                   "--token-file 是只含令牌的文件",
 	"%s holds no token, or more than one":                                              "%s里没有令牌，或不止一个",
+
+	// step.go
+	"%s: a name and a command are needed":                               "%s：需要名称和命令",
+	"daybook %s NAME -- COMMAND":                                        "daybook %s NAME -- COMMAND",
+	"%s is for commands of a job with steps: there is no DAYBOOK_TOKEN": "%s只用于带步骤的任务的命令中：没有 DAYBOOK_TOKEN",
+	"set steps: true in the job, and let daybook run it":                "在任务里设 steps: true，并由 daybook 运行它",
+	"%s %q is no duration":                                              "%s的%q不是时长",
+	"such as 90s, 10m, 24h, forever":                                    "例如 90s、10m、24h、forever",
 }

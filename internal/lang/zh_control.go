@@ -308,4 +308,13 @@ var zhControl = map[string]string{
 	"add its time zone, such as Europe/Berlin: nothing falls back to the zone of this machine":          "加上它的时区，例如 Asia/Shanghai：任何时间都不会退回本机的时区",
 	"nothing says which window of job %s is meant":                                                      "无从得知指的是任务%s的哪个业务窗口",
 	"give its label, a date, a schedule, or the kind of window that holds today":                        "给出标签、日期、调度计划，或今天所在的窗口类型",
+
+	// steps.go
+	"job %s is no command: its effects cannot bring a command that undoes them": "任务%s不是命令：它的副作用不能自带撤销命令",
+	"set undo_url in the job":                            "在任务里设 undo_url",
+	"step %s of %s is not under way in this attempt":     "%[2]s的步骤%[1]s在这次尝试中并未进行",
+	"begin it first":                                     "先开始它",
+	"step %s of %s is not open: there is nothing to ask": "%[2]s的步骤%[1]s不是结果未明：没有可核实的",
+	"a later attempt of %s has taken over":               "%s已由之后的尝试接手",
+	"the attempt of %s is over, and the run is %s":       "%s的这次尝试已结束，运行的状态是%s",
 }

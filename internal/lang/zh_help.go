@@ -244,4 +244,14 @@ var zhHelp = map[string]string{
 	"address of a serve that keeps the ledger, instead of a file: http://127.0.0.1:7070":                                                     "保管账本的 serve 的地址，代替文件：http://127.0.0.1:7070",
 	"file with the token for it, of role act":                                                                                                "含其令牌的文件，角色为 act",
 	"follow the run to its end: exit 0 done, 1 dead, 6 when nobody executes; with --wait=10m at most so long: exit 124, and the run goes on": "跟踪到运行结束：退出码 0 完成，1 死信，6 没有进程在执行；用 --wait=10m 则最多这么久：退出码为 124，运行继续",
+
+	// step, effect
+	"Do a named part of a run once: inside a command of a job with steps": "把运行中有名称的一部分只做一次：用在带步骤的任务的命令里",
+	"Runs the command, and keeps that it is done and what it printed. When the run is tried again it is not done again:\nwhat it printed is printed. It touches nothing outside; what does is an effect. A step that failed is done again.": "运行命令，并记下它已完成和打印的内容。运行再次尝试时不再做一遍，而是打印当时的内容。\n步骤不触及外部；触及外部的是副作用（effect）。失败的步骤会重做。",
+	"Touch the outside world once: inside a command of a job with steps": "只触及外部一次：用在带步骤的任务的命令里",
+	"Marks that it begins, runs the command with a wire key of its own in DAYBOOK_WIRE_KEY, and marks how it ended, by its\nexit code: 0 done; 75 it did not happen; 64, 65, 66, 77, 78 it never will; anything else, or a signal: it may have\nhappened. When the run is tried again, what is done is not done again: what it printed is printed. What may have\nhappened is asked for by the probe, repeated under the same wire key while the far side remembers it, or left to a\nperson. Until then the effect may not begin, and exits 125; let the script end with it (set -e).": "记下它开始了，以 DAYBOOK_WIRE_KEY 中它自己的对外幂等键运行命令，再按退出码记下结果：\n0 已完成；75 没有发生；64、65、66、77、78 永远不会发生；其余退出码或被信号终止：可能已发生。\n运行再次尝试时，已完成的不再做一遍，而是打印当时的内容。可能已发生的，由 probe 核实，\n或在对方系统还记得时以同一个对外幂等键重做，或交给人处理。在此之前副作用不得开始，\n以退出码 125 结束；让脚本随之结束（set -e）。",
+	"a line for the shell that asks whether it happened: exit 0 yes, 1 no, else it cannot tell":         "核实它是否发生的一行 shell 命令：退出码 0 是，1 否，其余为说不准",
+	"a line for the shell that takes it back":                                                           "把它撤销的一行 shell 命令",
+	"how long the far side answers a repeated wire key: 24h, forever (default: what the job says)":      "对方系统对重复的对外幂等键能应答多久：24h、forever（默认按任务所写）",
+	"a no of the probe counts only this long after the last try ended (default: what the job says, 5m)": "核实得到的否，要在最后一次尝试结束这么久之后才算数（默认按任务所写，5m）",
 }
