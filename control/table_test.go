@@ -3,11 +3,14 @@ package control_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/control"
+	"github.com/daybook-run/daybook/internal/golden"
+	"github.com/daybook-run/daybook/internal/lang"
 )
 
 // TestTableOfTriggersAndStates drives every cell of the table that people reach, on a real ledger: each state is made as
@@ -163,6 +166,7 @@ func TestTableOfTriggersAndStates(t *testing.T) {
 		}
 		b.at(utc("2026-12-31T23:00:00"))
 		n := 0
+		said := map[string]*strings.Builder{lang.English: {}, lang.Chinese: {}}
 		for _, row := range rows {
 			for _, door := range []struct {
 				name string
@@ -217,6 +221,13 @@ func TestTableOfTriggersAndStates(t *testing.T) {
 				if got := (cell{a.Outcome, a.Exit, a.HTTP, a.Because}); got != door.want {
 					b.t.Errorf("%s by %s: %v, want %v (%s)", row.name, door.name, got, door.want, a.Line())
 				}
+				for l, all := range said {
+					p := lang.For(l)
+					fmt.Fprintf(all, "%s, by %s\n  %s\n", row.name, door.name, p.Say(a.Text()))
+					if do := a.Do(); !do.IsZero() {
+						fmt.Fprintf(all, "  → %s\n", p.Say(do))
+					}
+				}
 				if a.Key != k {
 					b.t.Errorf("%s by %s: key %s, want %s", row.name, door.name, a.Key, k)
 				}
@@ -230,6 +241,10 @@ func TestTableOfTriggersAndStates(t *testing.T) {
 					b.t.Errorf("%s by %s: recorded %+v", row.name, door.name, last)
 				}
 			}
+		}
+		if b.lite { // the other has fewer doors
+			golden.Equal(b.t, "testdata/answers.txt", said[lang.English].String())
+			golden.Equal(b.t, "testdata/answers.zh-CN.txt", said[lang.Chinese].String())
 		}
 	})
 }
