@@ -167,11 +167,14 @@ func pairs(m map[string]string) string {
 }
 
 // String writes the difference on one line.
-func (d Difference) String() string {
+func (d Difference) String() string { return d.Text().String() }
+
+// Text is the difference in words.
+func (d Difference) Text() daybook.Text {
 	if d.Old == hiddenValue || d.New == hiddenValue {
-		return d.Name + " changed"
+		return daybook.Say("%s changed", d.Name)
 	}
-	return d.Name + " " + shownValue(d.Old) + " → " + shownValue(d.New)
+	return daybook.Say("%s %s → %s", d.Name, shownValue(d.Old), shownValue(d.New))
 }
 
 // shownValue quotes what a reader could take for something else.

@@ -220,7 +220,7 @@ func (a *app) printChanges(w *bufio.Writer, changes []control.Change) {
 		fmt.Fprintln(w, a.lang.Say(changeText(c)))
 		if c.Old != nil && c.New != nil {
 			for _, d := range config.Differences(c.Old, c.New) {
-				fmt.Fprintf(w, "  %s\n", d)
+				fmt.Fprintf(w, "  %s\n", a.lang.Say(d.Text()))
 			}
 		}
 		if c.Kind == control.ChangeNew || sameFires(c) {
@@ -266,7 +266,7 @@ func (a *app) fireOf(fires []control.NextFire, i int, j *daybook.Job) string {
 	if l, err := calendar.Zone(j.Timezone); err == nil {
 		loc = a.displayZone(l)
 	}
-	return fires[i].Fire.At.In(loc).Format("Mon 2006-01-02 15:04:05 -07:00") + "  " + string(fires[i].Key)
+	return a.fireAt(fires[i].Fire.At.In(loc)) + "  " + string(fires[i].Key)
 }
 
 // riskWarnings says what changes of a file a person should see before they count, where the job stands in the file.

@@ -224,8 +224,13 @@ func (a *app) printJob(w *bufio.Writer, j *config.Job, now time.Time) {
 		if f.Skip != "" {
 			note = a.lang.F("skipped: %s", f.Skip)
 		}
-		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %s %s  →  %s  %s", a.lang.Say(weekdays[at.Weekday()]), at.Format("2006-01-02 15:04:05 -07:00"), key(j, f), note), " "))
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %s  →  %s  %s", a.fireAt(at), key(j, f), note), " "))
 	}
+}
+
+// fireAt writes a fire with its weekday, in the zone it has.
+func (a *app) fireAt(at time.Time) string {
+	return a.lang.Say(weekdays[at.Weekday()]) + at.Format(" 2006-01-02 15:04:05 -07:00")
 }
 
 // weekdays are their short names, from Sunday on.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -98,10 +97,10 @@ func (a *app) tellChanges(changes []control.Change) {
 		if !known || c.Kind == control.ChangeNone {
 			continue
 		}
-		var names []string
+		var names []daybook.Text
 		if c.Old != nil && c.New != nil {
 			for _, d := range config.Differences(c.Old, c.New) {
-				names = append(names, d.String())
+				names = append(names, d.Text())
 			}
 		}
 		if a.flags.json {
@@ -110,7 +109,7 @@ func (a *app) tellChanges(changes []control.Change) {
 		if len(names) == 0 {
 			a.say("  %s", changeText(c))
 		} else {
-			a.say("  %s: %s", changeText(c), strings.Join(names, ", "))
+			a.say("  %s: %s", changeText(c), daybook.Texts(names))
 		}
 	}
 }
@@ -118,7 +117,7 @@ func (a *app) tellChanges(changes []control.Change) {
 // tellSettings says what else the file changed.
 func (a *app) tellSettings(before, after *config.File) {
 	for _, d := range config.SettingDifferences(before, after) {
-		a.say("  %s", d.String())
+		a.say("  %s", d.Text())
 		if a.flags.json {
 			a.logger().Warn("setting changed", "name", d.Name, "old", d.Old, "new", d.New)
 		}

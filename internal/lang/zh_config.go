@@ -428,4 +428,8 @@ var zhReference = map[string]string{
 	"the work marks its own steps, each effect under a wire key of its own; else an attempt with effects: once is one effect as a whole":     "由任务自己标记步骤，每个副作用有自己的对外幂等键；否则 effects: once 的一次尝试整体是一个副作用",
 	"command that takes a done effect back: $DAYBOOK_EFFECT_KEY and $DAYBOOK_EFFECT_RESULT say which, its own wire key is $DAYBOOK_WIRE_KEY": "撤销已完成副作用的命令：$DAYBOOK_EFFECT_KEY 和 $DAYBOOK_EFFECT_RESULT 说明是哪一个，它自己的对外幂等键是 $DAYBOOK_WIRE_KEY",
 	"URL that is posted the same, with Idempotency-Key": "以 POST 发送同样内容的 URL，带 Idempotency-Key",
+
+	// differ.go
+	"%s changed": "%s已变更",
+	"%s %s → %s": "%s %s → %s",
 }

@@ -11,16 +11,18 @@ var zhControl = map[string]string{
 	"%s.":     "%s。",
 
 	// answertext.go
-	"it was made without a payload": "当时没有载荷",
+	"start the program that claims %s":                                                    "启动领取%s的程序",
+	"No file defines its job: only the program that claims it does it.":                   "没有文件定义它的任务：只有领取它的程序会执行。",
+	"it was made without a payload":                                                       "当时没有载荷",
 	"the payload it was made with is no longer kept, only its fingerprint, which differs": "当时的载荷已不再保存，只留有指纹，与这次不同",
-	"the payload: %s, now %s": "载荷：原为%s，现为%s",
-	"%s: %s, now %s":          "%s：原为%s，现为%s",
-	"absent":                  "无",
-	"and %d more":             "另有%d处",
-	"is covered by %s: %s":    "由%s覆盖：%s",
-	"It is held: %s.":         "目前被搁置：%s。",
-	"No file defines its job: only daybook once runs it.":                    "没有文件定义这个任务：只有 daybook once 会运行它。",
-	"Nobody executes now: no serve was seen in the last 30 s.":               "现在没有进程在执行：最近 30 秒没有见到 serve。",
+	"the payload: %s, now %s":                                                             "载荷：原为%s，现为%s",
+	"%s: %s, now %s":                                                                      "%s：原为%s，现为%s",
+	"absent":                                                                              "无",
+	"and %d more":                                                                         "另有%d处",
+	"is covered by %s: %s":                                                                "由%s覆盖：%s",
+	"It is held: %s.":                                                                     "目前被搁置：%s。",
+	"No file defines its job: only daybook once runs it.":                                 "没有文件定义这个任务：只有 daybook once 会运行它。",
+	"Nobody executes now: no serve was seen in the last 30 s.":                            "现在没有进程在执行：最近 30 秒没有见到 serve。",
 	"Nobody executes now: the application %s was not seen in the last 30 s.": "现在没有进程在执行：最近 30 秒没有见到应用%s。",
 	"start %s": "启动%s",
 	"the line of %s, which begins daybook once --job %s":                                                        "%s的那一行命令，以 daybook once --job %s开头",
@@ -317,4 +319,9 @@ var zhControl = map[string]string{
 	"step %s of %s is not open: there is nothing to ask": "%[2]s的步骤%[1]s不是结果未明：没有可核实的",
 	"a later attempt of %s has taken over":               "%s已由之后的尝试接手",
 	"the attempt of %s is over, and the run is %s":       "%s的这次尝试已结束，运行的状态是%s",
+
+	// changes.go
+	"accepting other keys": "接受不同的幂等键",
+	"the file is not taken: it would change what keys of P0 jobs promise: %s":                                             "文件没有载入：它会改变 P0 任务的幂等键所作的承诺：%s",
+	"daybook check shows how; if it is meant so: daybook check --accept-keys --reason …, then start again or send SIGHUP": "daybook check 显示具体变更；如果本意如此：daybook check --accept-keys --reason …，然后重新启动或发送 SIGHUP",
 }

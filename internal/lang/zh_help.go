@@ -55,7 +55,7 @@ var zhHelp = map[string]string{
 	"write the jobs of your crontab (crontab -l), all paused":      "写出你 crontab（crontab -l）里的任务，全部暂停",
 	"time zone to write (default: that of this machine, else UTC)": "要写入的时区（默认为本机时区，否则 UTC）",
 	"Check the file; show the next fires and their keys":           "检查文件；显示接下来的触发及其幂等键",
-	"Reads the file and tells all its faults at once, each with its place and its remedy (exit 2), or shows, for\neach job, the next three fires and the keys they answer for. Nothing is started, no secret is looked up.": "读取文件，一次说出所有问题，各附位置和改法（退出码 2）；没有问题则显示每个任务接下来的三次触发及其幂等键。\n不启动任何运行，不查找任何密钥。",
+	"Reads the file and tells all its faults at once, each with its place and its remedy (exit 2), or shows, for\neach job, the next three fires and the keys they answer for, and what the file changes against the ledger, if that is there\nand can be read: what is new, gone or changed, and the keys of the next fires before and after. Nothing is written.\n\nA change that would give the same business of a P0 job new keys, or leave one of its windows out, is refused by serve (exit\n4 here) until --accept-keys --reason records that somebody means it.": "读取文件，一次说出所有问题，各附位置和改法（退出码 2）；没有问题则显示每个任务接下来的三次触发及其幂等键，\n以及文件相对账本的变更（如果账本存在且可读）：新增、移除、变更了什么，接下来的触发在变更前后的幂等键。不写入任何内容。\n\n若变更会让 P0 任务的同一笔业务得到新的幂等键，或遗漏它的业务窗口，serve 会拒绝载入（这里退出码 4），\n直到用 --accept-keys --reason 记下确实有人要这样做。",
 	"print the JSON Schema of the file, for editors":             "输出文件的 JSON Schema，供编辑器使用",
 	"Write a daybook.yaml that says what another scheduler does": "把别的调度器的内容写成 daybook.yaml",
 	"From a crontab: yours, a file, or those of the machine":     "从 crontab 导入：你的、某个文件的或本机的",
@@ -254,4 +254,5 @@ var zhHelp = map[string]string{
 	"a line for the shell that takes it back":                                                           "把它撤销的一行 shell 命令",
 	"how long the far side answers a repeated wire key: 24h, forever (default: what the job says)":      "对方系统对重复的对外幂等键能应答多久：24h、forever（默认按任务所写）",
 	"a no of the probe counts only this long after the last try ended (default: what the job says, 5m)": "核实得到的否，要在最后一次尝试结束这么久之后才算数（默认按任务所写，5m）",
+	"accept what the file changes about keys of P0 jobs, of exactly these definitions; needs --reason":  "接受文件对 P0 任务幂等键的改变，只限这些定义；需要 --reason",
 }

@@ -54,6 +54,7 @@ var zhStore = map[string]string{
 	"stop: some ends could not be written":             "停止：有些结束未能写入",
 
 	// engine, daybooktest
+	"only the jobs of a file are loaded again":                                    "只有文件里的任务可以重新载入",
 	"look for what attempts left":                                                 "查找各次尝试留下的内容",
 	"set the clock of this machine right":                                         "校准这台机器的时钟",
 	"the clock of this machine is %s off the database's: nothing is claimed here": "这台机器的时钟与数据库相差%s：这里不领取任何运行",
