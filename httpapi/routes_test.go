@@ -58,6 +58,7 @@ func TestTriggerByHTTP(t *testing.T) {
 		}
 		d.call("POST", path, `{"window":"2026-W10"}`).is(t, 400)
 
+		until(t, "the further attempt has ended", func() bool { r := d.run("mail:2026-03-02"); return r.State == daybook.Done && r.Attempts == 2 })
 		g = d.call("GET", "/api/v1/runs/mail%3A2026-03-02", "").is(t, 200)
 		if g.field("state") != "done" || g.field("schema") != "daybook/run.v1" {
 			t.Errorf("answered %s", g.text)
