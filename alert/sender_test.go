@@ -305,7 +305,7 @@ var senderCases = []struct {
 		d.phone.fail = func(alert.Message) error { return errors.New("https://push.example/t0ken-9: no\nroute") }
 		d.tick()
 		d.tick()
-		if len(d.mail.got) != 1 || !strings.Contains(d.mail.got[0].Body, "因通道 phone 失败") {
+		if len(d.mail.got) != 1 || !strings.Contains(d.mail.got[0].Body, "因渠道 phone 失败") {
 			d.Errorf("fallback: %+v", d.mail.got)
 		}
 		d.expect(d.mail, "al_1/mail/1 first")

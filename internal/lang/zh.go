@@ -267,11 +267,11 @@ var zh = map[string]string{
 	"alert.now":           "{time}起{state}",
 	"alert.now letter":    "死信{letter}（{who}）",
 	"alert.now over":      "{time}结束",
-	"alert.via":           "因通道{channel}失败，改发到这里",
+	"alert.via":           "因渠道{channel}失败，改发到这里",
 	"alert.silence.never": "尚无成功的业务窗口",
 	"alert.silent":        "自{window}以来没有成功的业务窗口",
 	"alert.late":          "应于{time}开始，{state}",
-	"alert.test.subject":  "测试通道{channel}",
+	"alert.test.subject":  "测试渠道{channel}",
 	"alert.test.body":     "这是一条测试消息：能读到它，说明{name}的告警能送达这里。",
 
 	// Separators between the parts of a line.

@@ -149,9 +149,9 @@ var zhConfig = map[string]string{
 
 	// alerts.go
 	"%s: timeout: %s is too long":                                          "%s：timeout：%s太长",
-	"write the name of a channel and below it, indented, its type":         "写通道的名字，在它下面缩进写 type",
+	"write the name of a channel and below it, indented, its type":         "写渠道的名字，在它下面缩进写 type",
 	"1 to 64 lower-case letters, digits, '_' and '-'":                      "1 到 64 个小写字母、数字、'_' 和 '-'",
-	"channels: %s cannot name a channel":                                   "channels：%s不能作通道名",
+	"channels: %s cannot name a channel":                                   "channels：%s不能作渠道名",
 	"write its type below it, indented, or {type: file, path: alerts.log}": "在它下面缩进写 type，或写成 {type: file, path: alerts.log}",
 	"%s: type %s takes no %s":                                              "%s：类型%s不用%s",
 	"it takes lang %s":                                                     "它可用 lang %s",
@@ -167,11 +167,11 @@ var zhConfig = map[string]string{
 	"write a list, one item an argument, such as %s":                 "写成列表，一项一个参数，例如%s",
 	"%s does not say to whom":                                        "%s没有写明通知谁",
 	"add to: [channel]":                                              "加上 to: [channel]",
-	"name a channel, or remove the line":                             "写一个通道，或去掉这一行",
-	"%s: there is no channel %s":                                     "%s：没有通道%s",
+	"name a channel, or remove the line":                             "写一个渠道，或去掉这一行",
+	"%s: there is no channel %s":                                     "%s：没有渠道%s",
 	"one of: %s; or define it under channels":                        "可选：%s；或在 channels 下定义它",
-	"channel %s: find %s":                                            "通道%s：查找%s",
-	"%s of channel %s":                                               "通道%[2]s的%[1]s",
+	"channel %s: find %s":                                            "渠道%s：查找%s",
+	"%s of channel %s":                                               "渠道%[2]s的%[1]s",
 
 	// database.go, secret.go, file.go
 	"the database is empty": "database 是空的",
@@ -303,7 +303,7 @@ var zhReference = map[string]string{
 	"duration or none":                      "时长或 none",
 	"map":                                   "映射",
 	"map of texts":                          "文本的映射",
-	"map of channels":                       "通道的映射",
+	"map of channels":                       "渠道的映射",
 	"map of jobs":                           "任务的映射",
 	"list of texts":                         "文本的列表",
 	"text or list of texts":                 "文本或文本的列表",
@@ -369,8 +369,8 @@ var zhReference = map[string]string{
 	"variables of the command; a secret is \"${NAME}\" or \"file:/path\" as the whole value": "命令的变量；密钥的整个值写 \"${NAME}\" 或 \"file:/path\"",
 	"file that alerts are added to":                                                          "告警追加到的文件",
 	"how long one telling may take":                                                          "一次通知最多多久",
-	"channels that are told what another one could not tell":                                 "别的通道发不出时改发的通道",
-	"the channels that are told":                                                             "要通知的通道",
+	"channels that are told what another one could not tell":                                 "别的渠道发不出时改发的渠道",
+	"the channels that are told":                                                             "要通知的渠道",
 	"how often an alert that nobody acknowledged is told again":                              "没有人确认的告警多久再提醒一次",
 
 	// Jobs.

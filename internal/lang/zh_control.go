@@ -172,7 +172,7 @@ var zhControl = map[string]string{
 	"job %s: no scheduler has decided the fire %s, %s ago": "任务%s：没有调度器处理%s的触发，已过%s",
 	"%d windows have neither a run nor a reason: %s":       "%d个业务窗口既没有运行，也没有原因：%s",
 	"%s and %d more": "%s等，另有%d个",
-	"no channel is told of P0 alerts, and %d jobs touch money: they stand in daybook alert list and nowhere else": "P0 告警没有发往任何通道，而%d个任务涉及资金：它们只出现在 daybook alert list 里",
+	"no channel is told of P0 alerts, and %d jobs touch money: they stand in daybook alert list and nowhere else": "P0 告警没有发往任何渠道，而%d个任务涉及资金：它们只出现在 daybook alert list 里",
 	"P0 alerts are told on %s": "P0 告警发往%s",
 
 	// errortext.go

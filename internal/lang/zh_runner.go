@@ -101,16 +101,16 @@ var zhRunner = map[string]string{
 	"it is whsec_ and the base64 of 24 to 64 random bytes": "它由 whsec_ 和 24 到 64 个随机字节的 base64 组成",
 
 	// alert
-	"channel %s": "通道%s",
-	"channel %s: there is no type %q: it is one of %s":          "通道%s：没有类型%q：可选%s",
-	"channel %s: lang %q is not one of %s":                      "通道%s：lang %q不在可选范围内：%s",
-	"channel %s: type %s takes no %s":                           "通道%s：类型%s不用%s",
-	"channel %s: type %s needs %s":                              "通道%s：类型%s需要%s",
-	"channel %s: a timeout of %s is outside 0 to %s":            "通道%s：超时%s不在 0 到%s之间",
-	"channel %s: the command is empty":                          "通道%s：命令为空",
-	"channel %s: the url is not http:// or https:// and a host": "通道%s：url 不是 http:// 或 https:// 加主机",
-	"there are two channels %s":                                 "有两个通道%s",
-	"there is no channel %s":                                    "没有通道%s",
+	"channel %s": "渠道%s",
+	"channel %s: there is no type %q: it is one of %s":          "渠道%s：没有类型%q：可选%s",
+	"channel %s: lang %q is not one of %s":                      "渠道%s：lang %q不在可选范围内：%s",
+	"channel %s: type %s takes no %s":                           "渠道%s：类型%s不用%s",
+	"channel %s: type %s needs %s":                              "渠道%s：类型%s需要%s",
+	"channel %s: a timeout of %s is outside 0 to %s":            "渠道%s：超时%s不在 0 到%s之间",
+	"channel %s: the command is empty":                          "渠道%s：命令为空",
+	"channel %s: the url is not http:// or https:// and a host": "渠道%s：url 不是 http:// 或 https:// 加主机",
+	"there are two channels %s":                                 "有两个渠道%s",
+	"there is no channel %s":                                    "没有渠道%s",
 	"define it under channels":                                  "在 channels 下定义它",
 
 	// runner/undo.go
