@@ -158,7 +158,11 @@ func fileReference(_ *testing.T, l tongue) string {
 		b.WriteString("\n## " + title + "\n\n")
 		var list [][]string
 		for _, n := range s.Names {
-			list = append(list, []string{code1(n.Word), l.Phrase(n.Type), l.Phrase(n.Default), l.Phrase(n.Meaning)})
+			otherwise := l.Phrase(n.Default)
+			if n.Default == "required" {
+				otherwise = l.of("required", "必填")
+			}
+			list = append(list, []string{code1(n.Word), l.Phrase(n.Type), otherwise, l.Phrase(n.Meaning)})
 		}
 		b.WriteString(rows([]string{l.of("Name", "名称"), l.of("Type", "类型"), l.of("Default", "默认值"), l.of("Meaning", "含义")}, list))
 	}
