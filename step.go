@@ -135,6 +135,24 @@ func (r *Run) OpenSteps() []*StepRecord {
 	return open
 }
 
+// OpenStep names the effect of r that is settled first, StepRun for a run that is one effect as a whole.
+func (r *Run) OpenStep() string {
+	if r != nil {
+		for _, e := range r.OpenSteps() {
+			return e.Step
+		}
+	}
+	return StepRun
+}
+
+// Marked returns everything that is recorded of the work of r, in its order: the attempt as one effect, or its steps.
+func (r *Run) Marked() []*StepRecord {
+	if r.Effect != nil {
+		return append([]*StepRecord{r.Effect}, r.Records...)
+	}
+	return r.Records
+}
+
 // With returns r with one record put in place of the one of the same step, or added. r is not changed.
 func (r *Run) With(e *StepRecord) *Run {
 	c := *r

@@ -453,7 +453,7 @@ func (r *Run) Dismiss(who, note string, now time.Time) (Transition, error) {
 		return Transition{}, r.beingUndone()
 	case r.Letter.Kind == LetterUnknown:
 		return Transition{}, Conflict("%s cannot be dismissed: whether it happened is unknown", r.Key).
-			WithHint("daybook run resolve %s --step %s --as \"done|not-done|ask\" --reason …", r.Key, StepRun)
+			WithHint("daybook run resolve %s --step %s --as \"done|not-done|ask\" --reason …", r.Key, r.OpenStep())
 	}
 	t := r.move(OnDismiss, now)
 	t.Activity = r.act(who, "dismiss", note, now)

@@ -170,9 +170,12 @@ func (r *Run) LateStep(step string, o Outcome, p Policy, now time.Time) (Transit
 	return c.settled(t, "late report", "", no, p, now), true
 }
 
-// ResolveStep carries out what a person says about an effect of a run with steps whose outcome is unknown. The run goes on
-// once none is left. Errors have CodeConflict or CodeNotFound.
+// ResolveStep carries out what a person says about an effect whose outcome is unknown. A run with steps goes on once none is
+// left. Errors have CodeConflict or CodeNotFound.
 func (r *Run) ResolveStep(step string, as Resolution, p Policy, who, note string, now time.Time) (Transition, error) {
+	if !r.Steps && step == StepRun {
+		return r.Resolve(as, p, who, note, now)
+	}
 	if r.State != Dead || r.Letter == nil || r.Letter.State != LetterOpen || r.Letter.Kind != LetterUnknown {
 		return Transition{}, Conflict("%s has no unknown outcome that waits for a person", r.Key)
 	}

@@ -269,7 +269,7 @@ func (w *writer) attempt() string {
 
 // do is what to do, the likeliest first.
 func (w *writer) do() []string {
-	args := []any{"key", w.what, "job", w.clean(w.a.Job), "id", w.a.ID(), "step", daybook.StepRun, "wire_key", w.wireKey(w.a.Kind == daybook.AlertDeadLetter)}
+	args := []any{"key", w.what, "job", w.clean(w.a.Job), "id", w.a.ID(), "step", w.f.Run.OpenStep(), "wire_key", w.wireKey(w.a.Kind == daybook.AlertDeadLetter)}
 	switch {
 	case w.skipped():
 		return []string{w.T("alert.do.skipped", append(args, "window", w.a.Alert.Key.Parts().Window)...)}

@@ -181,13 +181,10 @@ func (c *Control) Resolve(ctx context.Context, p Person, key daybook.Key, step s
 		}
 	}
 	return c.act(ctx, p, key, "resolve", note, as != daybook.AsAsk, func(r *daybook.Run, who, note string, now time.Time) (daybook.Transition, error) {
-		switch {
-		case r.Steps:
-			return r.ResolveStep(step, as, policy, who, note, now)
-		case step != daybook.StepRun:
+		if !r.Steps && step != daybook.StepRun {
 			return daybook.Transition{}, badStep(step)
 		}
-		return r.Resolve(as, policy, who, note, now)
+		return r.ResolveStep(step, as, policy, who, note, now)
 	})
 }
 

@@ -26,6 +26,8 @@ func (a Acted) sentence() daybook.Text {
 		return daybook.Say("was asked to end by %s already: its executor ends it.", a.AskedBefore)
 	case a.Asked:
 		return daybook.Say("is running: its executor was asked to end it. If it has begun an effect, whether that happened is settled first.")
+	case a.Act == "undo":
+		return daybook.Say("is being undone, by %s: nothing of it runs again.", a.Key.Undo())
 	case a.Act == "dismiss":
 		return daybook.Say("dismissed.")
 	case a.Act == "cancel" && a.Run.State == daybook.Done:
@@ -62,7 +64,7 @@ func (a Acted) Do() daybook.Text {
 	case a.NobodyExecutes:
 		return executor(a.Run)
 	case a.Run.State.Live():
-		return command("daybook run watch %s", a.Key)
+		return command("daybook run watch %s", a.Run.Key)
 	case a.Run.State == daybook.Dead && a.Run.Letter != nil && a.Run.Letter.State == daybook.LetterOpen:
 		return command("daybook dead show %s", a.Key)
 	}

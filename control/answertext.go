@@ -165,7 +165,7 @@ func (a Answer) Do() daybook.Text {
 	case daybook.BecauseLetter:
 		return command("daybook dead replay %s", key)
 	case daybook.BecauseUnknown:
-		return resolveCommand(key)
+		return resolveCommand(key, a.About())
 	case daybook.BecauseDismissed, daybook.BecauseCancelled:
 		return command("daybook run reopen %s --reason …", key)
 	case daybook.BecauseSkipped:

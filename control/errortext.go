@@ -119,7 +119,7 @@ func withHint(err error, r *daybook.Run) error {
 	}
 	switch {
 	case letter == daybook.LetterOpen && r.Letter.Kind == daybook.LetterUnknown:
-		return e.WithHint("%s", resolveCommand(r.Key))
+		return e.WithHint("%s", resolveCommand(r.Key, r))
 	case letter == daybook.LetterOpen:
 		return e.WithHint("daybook dead replay %s, or daybook dead dismiss %s --reason …", r.Key, r.Key)
 	case letter == daybook.LetterDismissed, r.State == daybook.Cancelled:
@@ -130,6 +130,6 @@ func withHint(err error, r *daybook.Run) error {
 	return e.WithHint("daybook run show %s tells what happened", r.Key)
 }
 
-func resolveCommand(k daybook.Key) daybook.Text {
-	return command("daybook run resolve %s --step %s --as \"done|not-done|ask\" --reason …", k, daybook.StepRun)
+func resolveCommand(k daybook.Key, r *daybook.Run) daybook.Text {
+	return command("daybook run resolve %s --step %s --as \"done|not-done|ask\" --reason …", k, r.OpenStep())
 }

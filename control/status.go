@@ -207,14 +207,16 @@ func (c *Control) needLetters(ctx context.Context, s *Status, letters []daybook.
 		n := Need{Priority: l.Priority, Kind: "dead letter", Job: l.Job, Key: l.Key, Text: daybook.Say("%s", daybook.Clip(oneLine(l.Error), 300)), Since: l.OpenedAt,
 			Do: command("daybook dead replay %s", l.Key), Alert: ids[l.Key]}
 		if l.Kind == daybook.LetterUnknown {
-			n.Kind, n.Do = "unknown outcome", resolveCommand(l.Key)
+			n.Kind, n.Do = "unknown outcome", resolveCommand(l.Key, nil)
 		}
 		if i < looked {
 			r, err := c.s.Run(ctx, l.Key)
 			if err != nil && daybook.CodeOf(err) != daybook.CodeNotFound {
 				return err
 			}
-			n.Run = r
+			if n.Run = r; l.Kind == daybook.LetterUnknown {
+				n.Do = resolveCommand(l.Key, r)
+			}
 		}
 		s.NeedsYou = append(s.NeedsYou, n)
 	}

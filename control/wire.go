@@ -47,16 +47,19 @@ type RunJSON struct {
 	Result       json.RawMessage  `json:"result,omitempty"`
 	PayloadHash  string           `json:"payload_hash,omitempty"`
 	Effect       *EffectJSON      `json:"effect,omitempty"`
+	Steps        []*EffectJSON    `json:"steps,omitempty"`
 	Letter       *LetterJSON      `json:"letter,omitempty"`
 	Pruned       time.Time        `json:"pruned,omitzero"`
 }
 
-// EffectJSON is where the effect of a run stands.
+// EffectJSON is where an effect, or a step, of a run stands.
 type EffectJSON struct {
 	Step      string              `json:"step"`
 	State     daybook.EffectState `json:"state"`
-	WireKey   string              `json:"wire_key"`
+	Plain     bool                `json:"plain,omitempty"` // it touches nothing outside
+	WireKey   string              `json:"wire_key,omitempty"`
 	Tries     int                 `json:"tries"`
+	Error     string              `json:"error,omitempty"`
 	First     time.Time           `json:"first,omitzero"`
 	Ended     time.Time           `json:"ended,omitzero"`
 	SettledBy string              `json:"settled_by,omitempty"`
@@ -78,12 +81,22 @@ func NewRunJSON(r *daybook.Run) *RunJSON {
 		j.Due = r.Due
 	}
 	if e := r.Effect; e != nil {
-		j.Effect = &EffectJSON{Step: e.Step, State: e.State, WireKey: r.Key.WireKey(e.Step, e.Generation), Tries: e.Tries, First: e.FirstAt, Ended: e.EndedAt,
-			SettledBy: e.SettledBy, Result: e.Data}
+		j.Effect = newEffectJSON(e)
+	}
+	for _, e := range r.Records {
+		j.Steps = append(j.Steps, newEffectJSON(e))
 	}
 	if r.Letter != nil {
 		j.Letter = NewLetterJSON(*r.Letter)
 		j.Letter.Schema = ""
+	}
+	return j
+}
+
+func newEffectJSON(e *daybook.StepRecord) *EffectJSON {
+	j := &EffectJSON{Step: e.Step, Plain: e.Plain, State: e.State, Tries: e.Tries, First: e.FirstAt, Ended: e.EndedAt, SettledBy: e.SettledBy, Error: e.Error, Result: e.Data}
+	if !e.Plain {
+		j.WireKey = e.WireKey()
 	}
 	return j
 }

@@ -17,7 +17,7 @@ import (
 )
 
 func newDead(a *app) *cobra.Command {
-	return noun("dead", textDead, newDeadList(a), newDeadShow(a), newDeadReplay(a), newDeadDismiss(a), notYet("undo"))
+	return noun("dead", textDead, newDeadList(a), newDeadShow(a), newDeadReplay(a), newDeadDismiss(a), newUndo(a, textDeadUndo))
 }
 
 func newDeadList(a *app) *cobra.Command {
@@ -197,9 +197,12 @@ func (a *app) deadShow(ctx context.Context, key daybook.Key) error {
 		}
 		switch {
 		case open && r.Letter.Kind == daybook.LetterUnknown:
-			a.next(fmt.Sprintf("daybook run resolve %s --step %s --as \"done|not-done|ask\" --reason …", key, daybook.StepRun))
+			a.next(fmt.Sprintf("daybook run resolve %s --step %s --as \"done|not-done|ask\" --reason …", key, r.OpenStep()))
 		case open:
 			a.next("daybook dead replay " + string(key))
+			if !key.IsUndo() && len(r.Undoable()) > 0 {
+				a.next(fmt.Sprintf("daybook dead undo %s --reason …", key))
+			}
 			a.next(fmt.Sprintf("daybook dead dismiss %s --reason …", key))
 		case r.Letter.State == daybook.LetterDismissed:
 			a.next(fmt.Sprintf("daybook run reopen %s --reason …", key))
@@ -243,9 +246,7 @@ func (a *app) describeLetter(w *bufio.Writer, r *daybook.Run, plan daybook.Text,
 	}
 	row("error", "%s", l.Error)
 	row("attempts", "%d, the last %s", r.Attempts, stamp(cmp.Or(r.EndedAt, l.OpenedAt), loc))
-	if e := r.Effect; e != nil {
-		row("effect", "%s %s, wire key %s", e.Step, effectText(e.State), r.Key.WireKey(e.Step, e.Generation))
-	}
+	a.stepRows(row, r)
 	if l.Refused > 0 {
 		row("asked", "%s", daybook.Count(l.Refused, "%d trigger refused since", "%d triggers refused since"))
 	}

@@ -107,8 +107,6 @@ func notInThisVersion(cmd *cobra.Command) error {
 		return err.WithHint("expect: {max_silence: 26h} watches the jobs of the file")
 	case "start", "check":
 		return err.WithHint("daybook job pause JOB --reason … holds one job")
-	case "undo":
-		return err.WithHint("take it back on the far side by hand; daybook dead dismiss KEY --reason … closes an open letter")
 	case "restore":
 		return err.WithHint("stop every serve and put the copy in place of the ledger's file; it knows nothing of what was done since")
 	}

@@ -44,7 +44,7 @@ func TestWhatALaterVersionBrings(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"checkpoint get", "progress 1/2", "limit gateway", "backfill plan renew --from 2026-01-01",
 		"reconcile run", "diff replay 1", "drill run renew --date 2026-10-26", "accept --days 30", "audit --example", "outbox list", "heartbeat add x --every 24h",
-		"freeze start --for 30m --reason x", "freeze check --for 31m", "export differences", "run undo a:2026-01-01 --reason x", "dead undo a:2026-01-01", "db restore x.db",
+		"freeze start --for 30m --reason x", "freeze check --for 31m", "export differences", "db restore x.db",
 		"backfill --help", "help drill", "help backfill plan", "freeze start --help"} {
 		r := call(t, nil, strings.Fields(line)...)
 		message, hint, _ := strings.Cut(r.stderr, "\n  → ")

@@ -172,8 +172,12 @@ func (a *app) tellStory(w *bufio.Writer, s control.Story, loc *time.Location) {
 		if r.State.Live() && r.State != daybook.Running {
 			fmt.Fprintln(w, a.lang.F("  due %s", stamp(r.Due, loc)))
 		}
-		if e := r.Effect; e != nil {
-			fmt.Fprintln(w, a.lang.F("  effect %s  %s  wire key %s%s", e.Step, effectText(e.State), r.Key.WireKey(e.Step, e.Generation), settledBy(e)))
+		for _, e := range r.Marked() {
+			if e.Plain {
+				fmt.Fprintln(w, a.lang.F("  step %s  %s", e.Step, effectText(e.State)))
+				continue
+			}
+			fmt.Fprintln(w, a.lang.F("  effect %s  %s  wire key %s%s", e.Step, effectText(e.State), e.WireKey(), settledBy(e)))
 		}
 		if len(r.Counts) > 0 {
 			fmt.Fprintln(w, a.lang.F("  reported  %s", counts(r.Counts)))

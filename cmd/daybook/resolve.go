@@ -19,7 +19,7 @@ type resolveFlags struct {
 func newRunResolve(a *app) *cobra.Command {
 	var o resolveFlags
 	cmd := &cobra.Command{
-		Use: "resolve KEY --step run --as done|not-done|ask --reason R", Short: textRunResolve, Long: textRunResolveLong,
+		Use: "resolve KEY --step S --as done|not-done|ask --reason R", Short: textRunResolve, Long: textRunResolveLong,
 		Args: exactly("KEY"), ValidArgsFunction: a.completeLetters,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.runResolve(cmd.Context(), daybook.Key(args[0]), o)
@@ -27,7 +27,7 @@ func newRunResolve(a *app) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.step, "step", "", "the effect; run is the whole run as one effect (required)")
+	f.StringVar(&o.step, "step", "", "the effect; run is the whole run as one effect (required; run show lists them)")
 	f.StringVar(&o.as, "as", "", "done: it happened; not-done: it did not, and is tried again; ask: the probe is asked again (required)")
 	reasonFlag(cmd, &o.reason)
 	f.StringVar(&o.confirm, "confirm", "", textFlagConfirm)
@@ -52,11 +52,11 @@ func (a *app) runResolve(ctx context.Context, key daybook.Key, o resolveFlags) e
 		if err != nil {
 			return err
 		}
-		rule, err := a.resolution(ctx, c, key.Job(), as)
+		rule, err := a.resolution(ctx, c, key.Job(), o.step, as)
 		if err != nil {
 			return err
 		}
-		known := o.step == daybook.StepRun && (as == daybook.AsDone || as == daybook.AsNotDone || as == daybook.AsAsk)
+		known := r.StepRecord(o.step) != nil && (as == daybook.AsDone || as == daybook.AsNotDone || as == daybook.AsAsk)
 		if o.dry && known {
 			return a.wouldAct(ctx, c, key, act{name: "resolve", rule: rule}, o.reason)
 		}
@@ -75,7 +75,7 @@ func (a *app) runResolve(ctx context.Context, key daybook.Key, o resolveFlags) e
 }
 
 // resolution is the rule by which a run is resolved.
-func (a *app) resolution(ctx context.Context, c *control.Control, job string, as daybook.Resolution) (func(*daybook.Run, string, string, time.Time) (daybook.Transition, error), error) {
+func (a *app) resolution(ctx context.Context, c *control.Control, job, step string, as daybook.Resolution) (func(*daybook.Run, string, string, time.Time) (daybook.Transition, error), error) {
 	policy := daybook.Policy{}
 	if as == daybook.AsAsk {
 		v, err := c.Job(ctx, job)
@@ -87,16 +87,13 @@ func (a *app) resolution(ctx context.Context, c *control.Control, job string, as
 		}
 	}
 	return func(r *daybook.Run, who, note string, now time.Time) (daybook.Transition, error) {
-		return r.Resolve(as, policy, who, note, now)
+		return r.ResolveStep(step, as, policy, who, note, now)
 	}, nil
 }
 
 // confirmResolve shows what the word of a person will do, and asks for it: for what touches money by its key.
 func (a *app) confirmResolve(r *daybook.Run, o resolveFlags) error {
-	wire := r.WireKey()
-	if r.Effect != nil {
-		wire = r.Key.WireKey(o.step, r.Effect.Generation)
-	}
+	wire := r.StepRecord(o.step).WireKey()
 	plan := daybook.Say("%s  effect %s, wire key %s, is settled as done: it is never begun again", r.Key, o.step, wire)
 	if daybook.Resolution(o.as) == daybook.AsNotDone {
 		plan = daybook.Say("%s  effect %s, wire key %s, is settled as not done: it is begun again, under the next wire key", r.Key, o.step, wire)

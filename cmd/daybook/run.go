@@ -16,7 +16,7 @@ import (
 )
 
 func newRun(a *app) *cobra.Command {
-	return noun("run", textRun, newRunList(a), newRunShow(a), newRunLogs(a), newRunWatch(a), newRunCancel(a), newRunReopen(a), newRunResolve(a), notYet("undo"))
+	return noun("run", textRun, newRunList(a), newRunShow(a), newRunLogs(a), newRunWatch(a), newRunCancel(a), newRunReopen(a), newRunResolve(a), newUndo(a, textRunUndo))
 }
 
 func sortedNames(m map[string]int64) []string { return slices.Sorted(maps.Keys(m)) }
@@ -211,9 +211,7 @@ func (a *app) describeRun(w *bufio.Writer, r *daybook.Run) {
 	if r.CoveredBy != "" {
 		row("covered by", "%s", r.CoveredBy)
 	}
-	if e := r.Effect; e != nil {
-		row("effect", "%s %s, wire key %s", e.Step, effectText(e.State), r.Key.WireKey(e.Step, e.Generation))
-	}
+	a.stepRows(row, r)
 	if l := r.Letter; l != nil {
 		row("letter", "%s, %s, since %s", string(l.Kind), l.State, stamp(l.OpenedAt, loc))
 	}
@@ -349,7 +347,7 @@ func (a *app) wouldAct(ctx context.Context, c *control.Control, key daybook.Key,
 	return nil
 }
 
-var pastOf = map[string]daybook.Text{"cancel": daybook.Say("cancelled"), "reopen": daybook.Say("reopened"), "dismiss": daybook.Say("dismissed"), "resolve": daybook.Say("resolved")}
+var pastOf = map[string]daybook.Text{"cancel": daybook.Say("cancelled"), "reopen": daybook.Say("reopened"), "dismiss": daybook.Say("dismissed"), "resolve": daybook.Say("resolved"), "undo": daybook.Say("undone")}
 
 func (a *app) tellActed(t control.Acted) error {
 	if a.flags.json {

@@ -254,3 +254,12 @@ person. Until then the effect may not begin, and exits 125; let the script end w
 	textFlagStepRemembers = "how long the far side answers a repeated wire key: 24h, forever (default: what the job says)"
 	textFlagStepSettles   = "a no of the probe counts only this long after the last try ended (default: what the job says, 5m)"
 )
+
+const (
+	textRunUndo  = "Take back what a run did, once and for good"
+	textDeadUndo = "Take back what a dead run did, once and for good"
+	textUndoLong = `Takes back each effect that is done, the newest first, by the undo of the effect or of its job, under a wire key of its
+own. From then on nothing of the run is done again, and that is final. It is done by a run of its own, under the key
+with ~undo behind it: that one is watched, and replayed when it fails. Refused while an outcome is unknown.
+What touches money (P0) is confirmed by typing its key, or with --confirm=KEY.`
+)
