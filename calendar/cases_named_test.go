@@ -191,7 +191,7 @@ func TestH20ZoneNames(t *testing.T) {
 		{"EST", "abbreviation", "America/New_York"},
 		{"europe/berlin", "unknown", "did you mean Europe/Berlin?"},
 		{"Shanghai", "unknown", "did you mean Asia/Shanghai?"},
-		{"Beijing", "unknown", "IANA"},
+		{"Beijing", "unknown", "Asia/Shanghai"},
 		{"UTC+8", "unknown", ""},
 		{"+08:00", "unknown", "place"},
 		{"Europe", "unknown", ""},

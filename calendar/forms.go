@@ -65,6 +65,11 @@ func parseLines(text string) ([]line, error) {
 		}
 		l, err := parseLine(row)
 		if err != nil {
+			if e, ok := err.(*daybook.Error); ok {
+				if form := meant(row); form != "" {
+					_ = e.WithHint("write %s", form)
+				}
+			}
 			return nil, located(err, row, i, len(rows))
 		}
 		l.text = strings.Join(strings.Fields(row), " ")
@@ -91,8 +96,11 @@ func located(err error, row string, i, n int) error {
 func parseLine(row string) (line, error) {
 	for i, c := range row {
 		if c < ' ' && c != '\t' || c > '~' {
-			return line{}, daybook.Invalid("%q at column %d is not allowed", c, i+1).
-				WithHint("write plain letters, digits and spaces")
+			err := daybook.Invalid("%q at column %d is not allowed", c, i+1).WithHint("write plain letters, digits and spaces")
+			if strings.ContainsRune("“”„‟«»‘’‚‹›「」『』", c) {
+				_ = err.WithHint("write plain quotes around the value: \" at both ends")
+			}
+			return line{}, err
 		}
 	}
 	ws := words(row)

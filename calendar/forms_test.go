@@ -159,8 +159,8 @@ hourly :60               | not a minute of the hour | hourly :00
 daily                    | time of day is missing | daily 02:00
 daily 25:00              | not a time of day | 00 to 23
 daily 24:00              | not a time of day | 00:00 of the next day
-daily 9                  | not a time of day | 24-hour clock
-daily 9:00pm             | not a time of day | 24-hour clock
+daily 9                  | not a time of day | daily 09:00
+daily 9:00pm             | not a time of day | daily 21:00
 daily 09:00,17:00        | not a time of day | one time a line
 daily 09:00 17:00        | nothing may follow the time | further line
 weekly                   | weekday is missing | weekly mon 09:00

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -63,6 +64,9 @@ func Zone(name string) (*time.Location, error) {
 
 func unknownZone(name, near string) error {
 	err := daybook.Invalid("time zone %q is unknown", name)
+	if offset.MatchString(name) {
+		return err.WithHint("use the name of a place, such as Asia/Shanghai, or UTC: an offset has no rules")
+	}
 	if near != "" {
 		return err.WithHint("did you mean %s?", near)
 	}
@@ -72,10 +76,26 @@ func unknownZone(name, near string) error {
 	return err.WithHint("use an IANA name, such as Europe/Berlin, Asia/Shanghai or UTC")
 }
 
+// offset is what names a distance to UTC and no place.
+var offset = regexp.MustCompile(`(?i)^(utc|gmt)?\s*[+-]\s*\d{1,2}(:?\d\d)?$`)
+
+// elsewhere are places that people look for and that zones are not named after.
+var elsewhere = map[string]string{
+	"z": "UTC", "beijing": "Asia/Shanghai", "peking": "Asia/Shanghai", "shenzhen": "Asia/Shanghai", "guangzhou": "Asia/Shanghai", "delhi": "Asia/Kolkata", "new_delhi": "Asia/Kolkata",
+	"mumbai": "Asia/Kolkata", "bangalore": "Asia/Kolkata", "munich": "Europe/Berlin", "frankfurt": "Europe/Berlin", "hamburg": "Europe/Berlin",
+	"geneva": "Europe/Zurich", "milan": "Europe/Rome", "barcelona": "Europe/Madrid", "san_francisco": "America/Los_Angeles", "seattle": "America/Los_Angeles",
+	"boston": "America/New_York", "washington": "America/New_York", "miami": "America/New_York", "atlanta": "America/New_York", "dallas": "America/Chicago",
+	"houston": "America/Chicago", "austin": "America/Chicago",
+}
+
 // nearestZone compares the whole name, then the city alone: "Berlin" means Europe/Berlin.
 func nearestZone(name string, known []string) string {
 	if len(name) > 60 {
 		return ""
+	}
+	place := strings.ToLower(strings.ReplaceAll(name[strings.LastIndexByte(name, '/')+1:], " ", "_"))
+	if near, ok := elsewhere[place]; ok {
+		return near
 	}
 	if near := daybook.Nearest(name, known); near != "" {
 		return near

@@ -11,7 +11,12 @@ import (
 // argv reads a command without a shell.
 func (r *reader) argv(n *node, what daybook.Text) ([]string, bool) {
 	if n.kind == isText {
-		_ = r.wrong(n, what, aList).WithHint("write a list, one item an argument, such as %s, or use shell for a line with a shell's syntax", asList(n.text))
+		err := r.wrong(n, what, aList)
+		if strings.ContainsAny(n.text, "|&;<>$`*?\"'") {
+			_ = err.WithHint("use shell in place of run: the line has a shell's syntax")
+		} else {
+			_ = err.WithHint("write a list, one item an argument, such as %s, or use shell for a line with a shell's syntax", asList(n.text))
+		}
 		return nil, false
 	}
 	list, ok := r.texts(n, what)
@@ -64,6 +69,9 @@ func (r *reader) command(n *node, what daybook.Text) (daybook.Command, bool) {
 var envShape = shape{words: "map of texts", rule: object{{"type", "object"},
 	{"propertyNames", object{{"pattern", envName.String()}, {"not", object{{"pattern", "^DAYBOOK_"}}}}}, {"additionalProperties", argument}}}
 
+// likeReference is what other programs write for a reference.
+var likeReference = regexp.MustCompile(`^(\$[A-Za-z_][A-Za-z0-9_]*|env:.+|file:[^/].*|\$\$\{.*|\{\{.*\}\})$`)
+
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // readEnv adds to the environment of the defaults.
@@ -80,7 +88,12 @@ func readEnv(r *reader, d *draft, _, v *node) {
 // environment reads the variables of a command.
 func (r *reader) environment(v *node, whose daybook.Text) map[string]string {
 	if v.kind != isMap {
-		_ = r.wrong(v, in(whose, "env"), aMap).WithHint("write NAME: value lines below it, indented")
+		err := r.wrong(v, in(whose, "env"), aMap).WithHint("write NAME: value lines below it, indented")
+		if len(v.items) > 0 {
+			if name, _, ok := strings.Cut(v.items[0].text, "="); ok && envName.MatchString(name) {
+				_ = err.WithHint("write %s: and the value, a line each, without - and =", name)
+			}
+		}
 		return nil
 	}
 	env, seen := map[string]string{}, map[string]bool{}
@@ -108,6 +121,10 @@ func (r *reader) environment(v *node, whose daybook.Text) map[string]string {
 			continue
 		}
 		env[name] = value
+		if likeReference.MatchString(value) {
+			r.warn(p.value.pos, daybook.Invalid("%s: %q is a text of its own here, no reference", what, Mask(daybook.Clip(value, 40))).
+				WithHint(`a variable of daybook's environment is "${NAME}", a secret file "file:/path"; what the command's own environment holds is put together by the command`))
+		}
 		if !isReference(value) && value != "" && soundsSecret.MatchString(name) {
 			r.warn(p.value.pos, daybook.Invalid("%s: a secret seems to stand in the file", what).WithHint(`write "${%s}" or "file:/path" and keep the value there`, name))
 		}

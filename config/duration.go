@@ -1,6 +1,7 @@
 package config
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +22,11 @@ var units = []struct {
 func ParseDuration(text string) (Duration, error) {
 	const example = "write a whole number and a unit of s, m, h or d, such as 90s, 10m, 26h or 7d"
 	bad := func(why daybook.Text) (Duration, error) {
-		return 0, daybook.Invalid("%q is no duration: %s", daybook.Clip(text, 40), why).WithHint(example)
+		err := daybook.Invalid("%q is no duration: %s", daybook.Clip(text, 40), why).WithHint(example)
+		if d := meantDuration(text); d > 0 {
+			_ = err.WithHint("write %s", d)
+		}
+		return 0, err
 	}
 	switch {
 	case text == "":
@@ -72,6 +77,53 @@ func ParseDuration(text string) (Duration, error) {
 		next, rest = i+1, rest[u:]
 	}
 	return Duration(total), nil
+}
+
+var (
+	isoDuration   = regexp.MustCompile(`^p(?:(\d{1,4})w)?(?:(\d{1,4})d)?(?:t(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,8})s)?)?$`)
+	clockDuration = regexp.MustCompile(`^(\d{1,2}):(\d\d)(?::(\d\d))?$`)
+	wordDuration  = regexp.MustCompile(`^\s*(\d{1,8}(?:\.\d{1,3})?)\s*([a-z]+)[\s,]*(?:and\s)?`)
+)
+
+// unitWords are what people and other programs call units.
+var unitWords = map[string]time.Duration{
+	"ms": time.Millisecond, "s": time.Second, "sec": time.Second, "secs": time.Second, "second": time.Second, "seconds": time.Second,
+	"m": time.Minute, "min": time.Minute, "mins": time.Minute, "minute": time.Minute, "minutes": time.Minute,
+	"h": time.Hour, "hr": time.Hour, "hrs": time.Hour, "hour": time.Hour, "hours": time.Hour,
+	"d": 24 * time.Hour, "day": 24 * time.Hour, "days": 24 * time.Hour, "w": 7 * 24 * time.Hour, "week": 7 * 24 * time.Hour, "weeks": 7 * 24 * time.Hour,
+}
+
+// meantDuration reads what is written as elsewhere: 5 minutes, 1.5h, PT5M, 00:05. It returns 0 for what it does not know.
+func meantDuration(text string) Duration {
+	text = strings.ToLower(strings.TrimSpace(text))
+	sum := func(parts []string, units ...time.Duration) (total time.Duration) {
+		for i, part := range parts {
+			n, _ := strconv.Atoi(part) // empty: 0
+			total += time.Duration(n) * units[i]
+		}
+		return total
+	}
+	const day = 24 * time.Hour
+	if m := isoDuration.FindStringSubmatch(text); m != nil {
+		return Duration(sum(m[1:], 7*day, day, time.Hour, time.Minute, time.Second))
+	}
+	if m := clockDuration.FindStringSubmatch(text); m != nil {
+		return Duration(sum(m[1:], time.Hour, time.Minute, time.Second))
+	}
+	var total time.Duration
+	for rest := text; rest != ""; {
+		m := wordDuration.FindStringSubmatch(rest)
+		if m == nil || unitWords[m[2]] == 0 {
+			return 0
+		}
+		n, err := strconv.ParseFloat(m[1], 64)
+		if err != nil || n*float64(unitWords[m[2]]) > float64(daybook.MaxDelay) {
+			return 0
+		}
+		total += time.Duration(n * float64(unitWords[m[2]])).Round(time.Millisecond)
+		rest = rest[len(m[0]):]
+	}
+	return Duration(total)
 }
 
 // String writes d as ParseDuration reads it, in units without a rest: 7d, 26h, 1h30m.

@@ -35,6 +35,7 @@ var otherWords = map[string]meaning{
 // otherChoices are what other tools call a choice.
 var otherChoices = map[string]string{
 	"daily": "day", "weekly": "week", "monthly": "month", "quarterly": "quarter", "yearly": "year", "annual": "year", "yesterday": "previous-day",
+	"hour": "fire", "hourly": "fire", "minute": "fire", "exactly_once": "once", "at_most_once": "once", "at_least_once": "repeatable", "run_all": "catch_up",
 	"queue": "wait", "forbid": "skip", "replace": "wait", "all": "catch_up", "latest": "coalesce", "never": "skip", "ignore": "skip",
-	"high": "P0", "critical": "P0", "low": "P1", "normal": "P1", "exactly_once": "once", "idempotent": "repeatable", "zh": "zh-CN", "cn": "zh-CN",
+	"high": "P0", "critical": "P0", "low": "P1", "normal": "P1", "idempotent": "repeatable", "zh": "zh-CN", "cn": "zh-CN",
 }

@@ -131,7 +131,7 @@ func readMap[T any](r *reader, n *node, what daybook.Text, names []name[T], late
 		case i < 0:
 			r.unknown(p.key, what, meant(word, names, later), words(names))
 		case p.value.kind == isNull:
-			r.fault(p.key.pos, daybook.Invalid("%s has no value", in(what, word)).WithHint("give it a value, or remove the line"))
+			r.fault(p.key.pos, r.hinted(p.key, daybook.Invalid("%s has no value", in(what, word)).WithHint("give it a value, or remove the line")))
 		default:
 			names[i].read(r, into, p.key, p.value)
 		}
@@ -140,6 +140,15 @@ func readMap[T any](r *reader, n *node, what daybook.Text, names []name[T], late
 
 // here names something in messages by the words of the file.
 func here(words ...string) daybook.Text { return daybook.Say("%s", strings.Join(words, ": ")) }
+
+// hinted gives a value that is missing another hint where the rest of its line is a comment.
+func (r *reader) hinted(key *node, err *daybook.Error) *daybook.Error {
+	_, rest, _ := strings.Cut(r.line(key.line), key.text)
+	if strings.HasPrefix(strings.TrimLeft(strings.TrimPrefix(rest, ":"), " "), "#") {
+		return err.WithHint("a # behind a space begins a comment: put a value that begins with one in quotes")
+	}
+	return err
+}
 
 // in names something in a map that has a name itself.
 func in(what daybook.Text, words ...string) daybook.Text {

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"slices"
+
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/calendar"
 )
@@ -35,7 +37,7 @@ func (r *reader) readFileMap(root *node, f *File) {
 		_ = r.wrong(root, daybook.Say("the file"), aMap).WithHint("it begins with version: 1")
 		return
 	}
-	readMap(r, root, daybook.Text{}, topNames, laterTop, top)
+	readMap(r, r.withoutStrays(root), daybook.Text{}, topNames, laterTop, top)
 	for _, p := range root.pairs { // a slip or an empty value is told already
 		top.sawJobs = top.sawJobs || p.key.text == "jobs" || meant(p.key.text, topNames, laterTop).word == "jobs"
 	}
@@ -54,11 +56,36 @@ func (r *reader) readFileMap(root *node, f *File) {
 		if !top.sawJobs {
 			r.fault(root.pos, daybook.Invalid("the file has no jobs").WithHint("write jobs: and below it, indented, the name of each job; daybook init writes an example"))
 		}
+	case top.jobs.kind == isList:
+		_ = r.wrong(top.jobs, here("jobs"), aMap).WithHint("write each job as NAME: with its lines indented below it, not as an item of a list")
 	case top.jobs.kind != isMap:
 		_ = r.wrong(top.jobs, here("jobs"), aMap).WithHint("write jobs: and below it, indented, the name of each job")
 	default:
 		r.readJobs(top.jobs, defaults, f)
 	}
+}
+
+// withoutStrays tells of jobs that stand in the first column, below a jobs that is empty, and returns the top without both.
+func (r *reader) withoutStrays(root *node) *node {
+	at := slices.IndexFunc(root.pairs, func(p pair) bool { return p.key.text == "jobs" && p.value.kind == isNull })
+	if at < 0 || at+1 == len(root.pairs) {
+		return root
+	}
+	stray := func(p pair) bool {
+		return p.value.kind == isMap && daybook.CheckName(p.key.text) == nil && !slices.Contains(words(topNames), p.key.text) && !slices.Contains(laterTop, p.key.text)
+	}
+	if !stray(root.pairs[at+1]) {
+		return root
+	}
+	for _, p := range root.pairs[at+1:] {
+		if stray(p) {
+			r.fault(p.key.pos, daybook.Invalid("job %s stands in the first column, not below jobs", daybook.Clip(p.key.text, 70)).
+				WithHint("indent it, and its lines, by two spaces more than jobs"))
+		}
+	}
+	top := *root
+	top.pairs = append(slices.Clone(root.pairs[:at]), slices.DeleteFunc(slices.Clone(root.pairs[at+1:]), stray)...)
+	return &top
 }
 
 func (r *reader) readJobs(n *node, defaults *draft, f *File) {

@@ -101,6 +101,11 @@ func (r *reader) textual(n *node, what daybook.Text, numbers bool) (string, bool
 			r.fault(n.pos, daybook.Invalid("%s holds a NUL byte", what).WithHint("remove it: no command and no database takes one"))
 			return "", false
 		}
+		if i := strings.IndexFunc(n.text, func(c rune) bool { return c < ' ' && c != '\n' && c != '\t' && c != '\r' }); i >= 0 {
+			r.fault(n.pos, daybook.Invalid("%s holds the character %U", what, rune(n.text[i])).
+				WithHint(`in double quotes a \ begins an escape: write the text in single quotes`))
+			return "", false
+		}
 		return n.text, true
 	case n.kind == isNumber && numbers && plainDecimal.MatchString(n.text):
 		return n.text, true
@@ -230,7 +235,7 @@ func chosen[T ~string](r *reader, n *node, what daybook.Text, allowed []T) (T, b
 	if near == "" {
 		near = daybook.Nearest(strings.ToLower(n.text), words)
 	}
-	if w := otherChoices[strings.ToLower(n.text)]; near == "" && slices.Contains(words, w) {
+	if w := otherChoices[strings.ToLower(strings.ReplaceAll(n.text, "-", "_"))]; near == "" && slices.Contains(words, w) {
 		near = w
 	}
 	for _, w := range words {

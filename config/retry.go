@@ -147,6 +147,8 @@ func (r *reader) percent(n *node, what daybook.Text) (float64, bool) {
 	err := daybook.Invalid("%s must be a share in percent, not %s", what, n.shown()).WithHint("write a share from 0%% to 100%%, such as 10%%")
 	if v, bad := strconv.ParseFloat(n.text, 64); n.kind == isNumber && bad == nil && v > 0 && v <= 1 {
 		_ = err.WithHint("write %s%%", strconv.FormatFloat(v*100, 'f', -1, 64))
+	} else if n.kind == isNumber && bad == nil && v > 1 && v <= 100 {
+		_ = err.WithHint("write %s%%", n.text)
 	}
 	r.fault(n.pos, err)
 	return 0, false

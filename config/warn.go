@@ -30,6 +30,10 @@ func (r *reader) warnJob(d *draft, j *Job) {
 			}
 		}
 	}
+	if argv := j.Command.Argv; len(argv) == 1 && strings.ContainsAny(argv[0], " \t") {
+		r.warn(d.place("run"), daybook.Invalid("%s: run names the program %q, spaces included", d.what, Mask(daybook.Clip(argv[0], 60))).
+			WithHint("write one item an argument, or use shell for a line with a shell's syntax"))
+	}
 	if j.HTTP != nil && j.Probe.IsZero() {
 		for _, word := range []string{"env", "dir", "user", "stdin"} {
 			if at, ok := d.own(word); ok {

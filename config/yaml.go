@@ -2,7 +2,6 @@ package config
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -144,7 +143,7 @@ func (r *reader) tokens(text string) (toks token.Tokens, ok bool) {
 		}
 		if t.Type == token.MappingValueType && depth == 0 {
 			if at.line == colon { // the parser would find it as well, in time that grows with the square
-				r.fault(at, daybook.Invalid("a second ':' in one value").WithHint(`put the text in quotes if it holds ": "`))
+				r.fault(at, errColon)
 				return nil, false
 			}
 			colon = at.line
@@ -164,51 +163,6 @@ func parseTokens(toks token.Tokens) (f *ast.File, err error) {
 		}
 	}()
 	return parser.Parse(toks, 0, parser.AllowDuplicateMapKey())
-}
-
-// syntaxWords puts what the parser says into words with a remedy. The first match counts.
-var syntaxWords = []struct {
-	part string
-	err  *daybook.Error
-}{
-	{"found character '\t'", errTab},
-	{"tab character", errTab},
-	{"mapping value is not allowed", daybook.Invalid("a second ':' in one value").WithHint(`put the text in quotes if it holds ": "`)},
-	{"non-map value is specified", daybook.Invalid("a line without a ':'").WithHint("write name: value")},
-	{"',' or ']' must be specified", daybook.Invalid("a list that is not closed").WithHint(`close it with ]; texts with { } [ ] or , in them are put in quotes, such as "{date}"`)},
-	{"sequence end token ']' not found", daybook.Invalid("a list that is not closed").WithHint("close it with ]")},
-	{"',' or '}' must be specified", daybook.Invalid("a map that is not closed").WithHint(`close it with }; texts with { } [ ] or , in them are put in quotes, such as "{date}"`)},
-	{"mapping end token '}' not found", daybook.Invalid("a map that is not closed").WithHint("close it with }")},
-	{"could not find end character of", daybook.Invalid("a text in quotes that is not closed").WithHint("close it with the same quote")},
-	{"unknown escape character", daybook.Invalid("an unknown escape in a text in double quotes").WithHint(`write \\ for a backslash, or use single quotes`)},
-	{"is a reserved character", daybook.Invalid("a text begins with a reserved character").WithHint("put it in quotes")},
-	{"value is not allowed in this context", daybook.Invalid("a value or an indentation that does not fit").WithHint("names of one map stand below each other, in the same column")},
-}
-
-var errTab = daybook.Invalid("a tab indents this line").WithHint("indent with spaces: YAML forbids tabs there")
-
-// syntax records an error of the parser.
-func (r *reader) syntax(err error) {
-	at := pos{1, 1}
-	message := err.Error()
-	var se interface {
-		GetMessage() string
-		GetToken() *token.Token
-	}
-	if errors.As(err, &se) {
-		message = se.GetMessage()
-		if t := se.GetToken(); t != nil {
-			at = positionOf(t)
-		}
-	}
-	for _, w := range syntaxWords {
-		if strings.Contains(message, w.part) {
-			r.fault(at, w.err)
-			return
-		}
-	}
-	message, _, _ = strings.Cut(message, "\n")
-	r.fault(at, daybook.Invalid("not valid YAML: %s", message).WithHint(quoteHint))
 }
 
 func positionOf(t *token.Token) pos {

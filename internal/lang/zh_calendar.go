@@ -274,4 +274,5 @@ var zhCalendar = map[string]string{
 	"it fires at other times, and each time is a key: the same business gets other keys":                           "触发时间变了，而每个时间就是一个幂等键：同一笔业务会得到不同的幂等键",
 	"%d windows to come are left out, the first %s":                                                                "今后会遗漏%d个业务窗口，最先是%s",
 	"a key stands for other hours than before, in %s instead of %s: some hours would be done twice, or not at all": "时区由%[2]s改为%[1]s，幂等键所代表的时段随之改变：有的时段会做两次，有的一次也不做",
+	"write plain quotes around the value: \" at both ends":                                                         "值的两端用普通的引号 \"",
 }
