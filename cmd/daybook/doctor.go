@@ -58,13 +58,24 @@ func (a *app) doctor(ctx context.Context) error {
 	})
 }
 
+// levelText is the word for how bad it is.
+func levelText(l control.Level) daybook.Text {
+	switch l {
+	case control.LevelOK:
+		return daybook.Say("ok")
+	case control.LevelWarn:
+		return daybook.Say("warn")
+	}
+	return daybook.Say("bad")
+}
+
 // finding writes what was looked at, and beneath it what to do.
 func (a *app) finding(w *bufio.Writer, f control.Finding) {
 	glyph := map[control.Level]string{control.LevelOK: "✓", control.LevelWarn: "!", control.LevelBad: "✕"}[f.Level]
 	lines := wrap(oneLine(a.lang.Say(f.What)), a.columns()-8)
 	for i, line := range lines {
 		if i == 0 {
-			fmt.Fprintf(w, "%s %-5s %s\n", a.mark(glyph), f.Level, line)
+			fmt.Fprintf(w, "%s %s %s\n", a.mark(glyph), pad(a.lang.Say(levelText(f.Level)), 5), line)
 			continue
 		}
 		fmt.Fprintf(w, "        %s\n", line)

@@ -109,7 +109,7 @@ func (a *app) jobList(ctx context.Context, all bool) error {
 			if v.NextKey != "" {
 				left = short(v.Next.At.Sub(now))
 			}
-			g.add(a.moment(v.Next.At, j.Timezone), left, string(v.NextKey), v.LastGood.Key.Parts().Window, jobCell(v), v.Name, string(j.Priority), j.Owner)
+			g.add(a.moment(v.Next.At, j.Timezone), left, string(v.NextKey), v.LastGood.Key.Parts().Window, jobState(v), v.Name, string(j.Priority), j.Owner)
 		}
 		if err := a.print(g); err != nil {
 			return err
@@ -127,22 +127,6 @@ func (a *app) jobList(ctx context.Context, all bool) error {
 
 // jobState is how a job stands, in a word or two.
 func jobState(v control.JobView) daybook.Text {
-	if why := jobStands(v); !why.IsZero() {
-		return why
-	}
-	return stateText(v.Last)
-}
-
-// jobCell is jobState in a table, where states are the words that flags take.
-func jobCell(v control.JobView) any {
-	if why := jobStands(v); !why.IsZero() {
-		return why
-	}
-	return stateCell(v.Last)
-}
-
-// jobStands says why a job has no state of its own; the zero Text: its newest window has.
-func jobStands(v control.JobView) daybook.Text {
 	switch {
 	case v.Retired():
 		return daybook.Say("retired")
@@ -153,10 +137,10 @@ func jobStands(v control.JobView) daybook.Text {
 	case v.Last == nil:
 		return daybook.Say("∅ never ran")
 	}
-	return daybook.Text{}
+	return stateText(v.Last)
 }
 
-// stateCell is stateText in a table.
+// stateCell is stateText in a table, with the words that --state takes.
 func stateCell(r *daybook.Run) string {
 	cell := glyphs[r.State] + " " + string(r.State)
 	if why := cmp.Or(r.Hold, r.Reason); why != "" {

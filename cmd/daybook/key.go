@@ -260,9 +260,9 @@ func (a *app) storyHead(s control.Story, loc *time.Location) string {
 }
 
 // bounds writes a window: 2026-03-29 00:00→24:00 Europe/Berlin (23 h).
-func bounds(w daybook.Window, loc *time.Location) string {
+func bounds(w daybook.Window, loc *time.Location) daybook.Text {
 	if w.Start.IsZero() || !w.End.After(w.Start) {
-		return w.Label
+		return daybook.Say("%s", w.Label)
 	}
 	from, to := w.Start.In(loc), w.End.In(loc)
 	y, m, d := from.Date()
@@ -270,11 +270,11 @@ func bounds(w daybook.Window, loc *time.Location) string {
 	if from.Format("15:04:05") == "00:00:00" && w.End.Equal(nextDay) {
 		text := from.Format(time.DateOnly) + " 00:00→24:00 " + loc.String()
 		if hours := w.End.Sub(w.Start).Hours(); hours != 24 {
-			text += fmt.Sprintf(" (%g h)", hours)
+			return daybook.Say("%s (%g h)", text, hours)
 		}
-		return text
+		return daybook.Say("%s", text)
 	}
-	return from.Format("2006-01-02 15:04") + " → " + to.Format("2006-01-02 15:04") + " " + loc.String()
+	return daybook.Say("%s → %s %s", from.Format("2006-01-02 15:04"), to.Format("2006-01-02 15:04"), loc)
 }
 
 // oneDay reports whether everything of a story happened on one date, and that date is the one its head names.

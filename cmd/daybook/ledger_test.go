@@ -26,6 +26,7 @@ type desk struct {
 	dir   string
 	begin time.Time // what the clock said at since
 	since time.Time
+	still bool   // the clock says begin, however long it takes
 	in    string // what somebody types; asked only when somebody is there
 	there bool
 	width int
@@ -46,7 +47,11 @@ func (d *desk) set(at time.Time) { d.begin, d.since = at, time.Now() }
 
 func (d *desk) app(out, errs *bytes.Buffer) *app {
 	begin, since := d.begin, d.since
-	return &app{Stdin: strings.NewReader(d.in), Stdout: out, Stderr: errs, Now: func() time.Time { return begin.Add(time.Since(since)) },
+	now := func() time.Time { return begin.Add(time.Since(since)) }
+	if d.still {
+		now = func() time.Time { return begin }
+	}
+	return &app{Stdin: strings.NewReader(d.in), Stdout: out, Stderr: errs, Now: now,
 		LookupEnv: func(name string) (string, bool) { v, ok := d.env[name]; return v, ok },
 		ReadFile:  os.ReadFile, LocalZone: func() string { return "UTC" },
 		Width: func() int { return d.width }, Ask: func() bool { return d.there }}

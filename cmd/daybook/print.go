@@ -49,7 +49,7 @@ func (a *app) print(g *grid) error {
 	for i, h := range g.head {
 		head[i] = a.lang.Phrase(h)
 		if common != nil && g.isMoment(i) {
-			head[i] = a.lang.Phrase(h) + " (" + common.String() + ")"
+			head[i] = a.lang.F("%s (%s)", a.lang.Phrase(h), common)
 		}
 	}
 	t.AppendHeader(head)

@@ -132,7 +132,7 @@ func code1(s string) string {
 func referenceIndex(_ *testing.T, l tongue) string {
 	return l.of("# Reference\n", "# 参考\n") + "\n" + madeOf + "\n" + strings.Join([]string{
 		l.of("- [The file](file.md): every name of `daybook.yaml`", "- [配置文件](file.md)：`daybook.yaml` 的全部名称"),
-		l.of("- [Commands](commands.md): every command and flag", "- [命令](commands.md)：全部命令和标志"),
+		l.of("- [Commands](commands.md): every command and flag", "- [命令](commands.md)：全部命令和选项"),
 		l.of("- [Codes](codes.md): exit codes of `daybook`, and how the answer of a job is read", "- [代码](codes.md)：`daybook` 的退出码，以及任务的答复怎样解读"),
 		l.of("- [Environment and headers](environment.md): what a job is given", "- [环境变量和请求头](environment.md)：任务得到什么"),
 		l.of("- [Triggers and states](triggers.md): what asking again does", "- [触发与状态](triggers.md)：再问一次会怎样"),
@@ -189,10 +189,10 @@ func commandsReference(_ *testing.T, l tongue) string {
 		}
 		flags := cmd.LocalFlags()
 		if !cmd.HasParent() {
-			b.WriteString("\n" + l.of("These flags are those of every command:", "这些标志适用于所有命令：") + "\n")
+			b.WriteString("\n" + l.of("These flags are those of every command:", "这些选项适用于所有命令：") + "\n")
 		}
 		if list := flagRows(l, flags); len(list) > 0 {
-			b.WriteString("\n" + rows([]string{l.of("Flag", "标志"), l.of("Meaning", "含义")}, list))
+			b.WriteString("\n" + rows([]string{l.of("Flag", "选项"), l.of("Meaning", "含义")}, list))
 		}
 		if cmd.Example != "" {
 			b.WriteString("\n```sh\n" + unindent(cmd.Example) + "\n```\n")

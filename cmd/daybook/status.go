@@ -191,7 +191,7 @@ func (a *app) today(w *bufio.Writer, s control.Status) {
 }
 
 func (a *app) todayState(v control.JobView) string {
-	switch s := v.Standing(); s {
+	switch v.Standing() {
 	case "fault":
 		return a.lang.F("! fault")
 	case "paused":
@@ -199,7 +199,7 @@ func (a *app) todayState(v control.JobView) string {
 	case "never ran":
 		return a.lang.F("∅ never ran")
 	default:
-		return glyphs[daybook.State(s)] + " " + s
+		return a.lang.F("%s %s", glyphs[v.Last.State], v.Last.State)
 	}
 }
 
