@@ -156,7 +156,7 @@ func (d *desk) smooth() {
 		d.t.Fatal(err)
 	}
 	defer db.Close()
-	rows, err := db.Query(`SELECT t.name, c.name FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table' AND (c.name LIKE '%\_us' ESCAPE '\' OR c.name IN ('node', 'host'))`)
+	rows, err := db.QueryContext(d.t.Context(), `SELECT t.name, c.name FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table' AND (c.name LIKE '%\_us' ESCAPE '\' OR c.name IN ('node', 'host'))`)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func (d *desk) smooth() {
 		d.t.Fatal(err)
 	}
 	for _, change := range changes {
-		if _, err := db.Exec(change); err != nil {
+		if _, err := db.ExecContext(d.t.Context(), change); err != nil {
 			d.t.Fatalf("%s: %v", change, err)
 		}
 	}

@@ -1,5 +1,7 @@
-// Package lang has every text that people read in more than one language: catalogues in English and Chinese with the same
-// names, named placeholders, plurals, and what terminals and lock screens need to cut a text. It decides nothing, knows no
+// Package lang has every text that people read in more than one language. What stands in alerts and on pages, and the words
+// for states, has a name, and a catalogue a language with the same names. What the code says where it happens (errors, the
+// answers of the command line, its help) is named by its English format: the code has the English, and the files zh_*.go
+// have the Chinese beside it. Plurals, and what terminals and lock screens need to cut a text, are here too. It decides nothing, knows no
 // clock and formats no dates: those are values by the time they come here. Rooms, pages and the command line call it.
 //
 // Machine words (keys, states in JSON, flags, commands) are never translated; a catalogue has the words shown beside them.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"regexp"
 	"slices"
 	"sort"
@@ -25,7 +24,7 @@ func TestEverySentenceIsSaidInChinese(t *testing.T) {
 		t.Fatalf("only %d sentences were found", len(all))
 	}
 	for _, f := range faults {
-		t.Logf("%s", f)
+		t.Error(f)
 	}
 	used := map[string]bool{}
 	var missing []string
@@ -45,15 +44,12 @@ func TestEverySentenceIsSaidInChinese(t *testing.T) {
 	}
 	sort.Strings(missing)
 	if len(missing) > 0 {
-		t.Logf("%d sentences have no Chinese; add them to the file of their room, internal/lang/zh_*.go:\n%s", len(missing), strings.Join(missing, "\n"))
-	}
-	if file := os.Getenv("DUMP"); file != "" {
-		_ = os.WriteFile(file, []byte(strings.Join(append(missing, faults...), "\n")), 0o600)
+		t.Errorf("%d sentences have no Chinese; add them to the file of their room, internal/lang/zh_*.go:\n%s", len(missing), strings.Join(missing, "\n"))
 	}
 	for _, room := range sentences {
 		for format := range room {
 			if !used[format] {
-				t.Logf("nobody says %q any more", format)
+				t.Errorf("nobody says %q any more", format)
 			}
 		}
 	}

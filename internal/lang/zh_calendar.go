@@ -270,7 +270,7 @@ var zhCalendar = map[string]string{
 	"nothing defines it any more: its windows are left out":                                                        "不再有任何定义：它的业务窗口会遗漏",
 	"formerly: %s is gone: what was done under that name is not looked up any more":                                "去掉了 formerly: %s：以前在这个名字下做过的不再查找",
 	"window %s instead of %s: the same business gets other keys":                                                   "window 由%[2]s改为%[1]s：同一笔业务会得到不同的幂等键",
-	"it has no schedule any more: its windows are left out":                                                        "不再有调度：它的业务窗口会遗漏",
+	"it has no schedule any more: its windows are left out":                                                        "不再有调度计划：它的业务窗口会遗漏",
 	"it fires at other times, and each time is a key: the same business gets other keys":                           "触发时间变了，而每个时间就是一个幂等键：同一笔业务会得到不同的幂等键",
 	"%d windows to come are left out, the first %s":                                                                "今后会遗漏%d个业务窗口，最先是%s",
 	"a key stands for other hours than before, in %s instead of %s: some hours would be done twice, or not at all": "时区由%[2]s改为%[1]s，幂等键所代表的时段随之改变：有的时段会做两次，有的一次也不做",

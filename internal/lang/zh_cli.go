@@ -46,7 +46,6 @@ var zhCLI = map[string]string{
 	"a message can be a job of its own, with effects: once":                                                    "一条消息可以是一个单独的任务，设 effects: once",
 	"expect: {max_silence: 26h} watches the jobs of the file":                                                  "expect: {max_silence: 26h} 可监视文件里的任务",
 	"daybook job pause JOB --reason … holds one job":                                                           "用 daybook job pause JOB --reason … 暂停一个任务",
-	"take it back on the far side by hand; daybook dead dismiss KEY --reason … closes an open letter":          "在对方系统手工撤回；用 daybook dead dismiss KEY --reason … 关闭未处理的死信",
 	"stop every serve and put the copy in place of the ledger's file; it knows nothing of what was done since": "停掉所有 serve，用副本替换账本文件；副本不知道此后做过的事",
 
 	// activity.go, alert.go, freeze.go, export.go
@@ -234,6 +233,7 @@ var zhCLI = map[string]string{
 	"job %s has no run yet":                                     "任务%s还没有运行过",
 	"window %s":                                                 "业务窗口%s",
 	"  due %s":                                                  "  应于%s运行",
+	"  step %s  %s":                                             "  步骤%s  %s",
 	"  effect %s  %s  wire key %s%s":                            "  副作用%s  %s  对外幂等键%s%s",
 	"  reported  %s":                                            "  已报告  %s",
 	"  see also  %s":                                            "  参见  %s",
@@ -261,6 +261,7 @@ var zhCLI = map[string]string{
 	"cancelled":                                             "取消",
 	"reopened":                                              "重新打开",
 	"dismissed":                                             "关闭",
+	"undone":                                                "撤销",
 	"resolved":                                              "核定",
 	"recorded; runs when daybook serve runs":                "已记录；daybook serve 运行时执行",
 	"both --follow and --attempt are given":                 "同时给出了 --follow 和 --attempt",
@@ -434,6 +435,7 @@ var zhCLI = map[string]string{
 	"error":      "错误",
 	"attempts":   "尝试",
 	"effect":     "副作用",
+	"step":       "步骤",
 	"asked":      "被请求",
 	"replay":     "重放",
 	"output":     "输出",
@@ -587,4 +589,8 @@ var zhCLI = map[string]string{
 	"the database cannot change while serve works: it works on %s, and the file says %s":                                       "serve 运行期间不能更换数据库：当前是%s，文件写的是%s",
 	"stop serve and start it again; a ledger is moved with it by daybook db backup":                                            "停止 serve 后重新启动；账本用 daybook db backup 一并搬过去",
 	"%s is taken again: %s": "%s已重新载入：%s",
+
+	// undo.go
+	"undo": "撤销",
+	"%s  effect %s, wire key %s, is taken back, if its job says how; nothing of the run is done again": "%s  副作用%s（对外幂等键%s）将撤销（任务写明了方法才会）；这次运行的任何内容都不会再做",
 }

@@ -75,6 +75,7 @@ var zhControl = map[string]string{
 	" (%s, with the %d windows %s to %s)":                      "（%s，属于%[3]s到%[4]s的%[2]d个业务窗口）",
 
 	// acttext.go
+	"is being undone, by %s: nothing of it runs again.":                                                                "正在由%s撤销：它的任何内容都不会再运行。",
 	"was asked to end by %s already: its executor ends it.":                                                            "已由%s要求结束：执行者会结束它。",
 	"is running: its executor was asked to end it. If it has begun an effect, whether that happened is settled first.": "运行中：已要求执行者结束它。若副作用已开始，先核定是否发生。",
 	"dismissed.": "已关闭。",

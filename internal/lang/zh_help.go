@@ -134,7 +134,7 @@ var zhHelp = map[string]string{
 	"A cancelled run is scheduled again; a dismissed letter is open again, and can be replayed.":                                                     "已取消的运行重新进入待运行；已关闭的死信重新打开，可以重放。",
 	"Say what happened to an effect whose outcome is unknown":                                                                                        "说明结果未知的副作用究竟怎样",
 	"Look at the far side first: the wire key is what it got as idempotency key. done: the effect is never begun\nagain. not-done: it is begun again, under the next wire key. ask: the probe is asked once more.\nWhat touches money (P0) is confirmed by typing its key, or with --confirm=KEY.": "先到对方系统查看：对外幂等键就是它收到的幂等键。done：副作用不会再次开始。\nnot-done：再次开始，使用下一个对外幂等键。ask：再核实一次。\n涉及资金的（P0）要输入它的键来确认，或用 --confirm=KEY。",
-	"the effect; run is the whole run as one effect (required)":                                             "副作用；run 是把整个运行当作一个副作用（必填）",
+	"the effect; run is the whole run as one effect (required; run show lists them)":                        "副作用；run 是把整个运行当作一个副作用（必填；用 daybook run show 查看）",
 	"done: it happened; not-done: it did not, and is tried again; ask: the probe is asked again (required)": "done：已发生；not-done：没有发生，再试一次；ask：再核实一次（必填）",
 	"at most so many": "最多这么多",
 	"go on behind this key, in the order of keys":                                "按键的顺序，从这个键之后继续",
@@ -255,4 +255,9 @@ var zhHelp = map[string]string{
 	"how long the far side answers a repeated wire key: 24h, forever (default: what the job says)":      "对方系统对重复的对外幂等键能应答多久：24h、forever（默认按任务所写）",
 	"a no of the probe counts only this long after the last try ended (default: what the job says, 5m)": "核实得到的否，要在最后一次尝试结束这么久之后才算数（默认按任务所写，5m）",
 	"accept what the file changes about keys of P0 jobs, of exactly these definitions; needs --reason":  "接受文件对 P0 任务幂等键的改变，只限这些定义；需要 --reason",
+
+	// undo
+	"Take back what a run did, once and for good":      "撤销一次运行所做的事，只做一次，不可反悔",
+	"Take back what a dead run did, once and for good": "撤销死信所做的事，只做一次，不可反悔",
+	"Takes back each effect that is done, the newest first, by the undo of the effect or of its job, under a wire key of its\nown. From then on nothing of the run is done again, and that is final. It is done by a run of its own, under the key\nwith ~undo behind it: that one is watched, and replayed when it fails. Refused while an outcome is unknown.\nWhat touches money (P0) is confirmed by typing its key, or with --confirm=KEY.": "用副作用自己的或任务的 undo 撤销每个已完成的副作用，最新的在前，用各自的对外幂等键。\n此后这次运行的任何内容都不会再做，这是最终状态。撤销由另一次运行执行，键是原键加 ~undo：\n观察它，它失败时重放它。有结果未知时拒绝撤销。\n涉及资金的（P0）要输入它的键来确认，或用 --confirm=KEY。",
 }
