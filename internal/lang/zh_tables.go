@@ -80,7 +80,7 @@ var zhTables = map[string]string{
 	"kill -9: %s is charged and nobody knows, %s was asked for and is not charged": "kill -9：%s已扣款但无人知晓，%s请求过但没有扣款",
 	"a new process; the lease is over; what became of them? it asks the gateway:":  "新的进程；租约已过；它们怎么样了？去问网关：",
 	"%s  probe: %s → done, not repeated":                                           "%s  核实：%s → 完成，不重复",
-	"%s  probe: %s (a no counts only %s after the end) → charged under %s":         "%s  核实：%s（结束%s之后的否才算数）→ 以%s扣款",
+	"%s  probe: %s (a no counts only %s after the end) → charged under %s":         "%s  核实：%s（no 要在结束%s之后才算数）→ 以%s扣款",
 	"%s  A declined card":                                                          "%s  卡被拒绝",
 	"402 is a definite no → dead letter, not tried again by itself: %s":            "402 是明确的否 → 死信，不会自行重试：%s",
 	"alerts.log: %s": "alerts.log：%s",
