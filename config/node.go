@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -170,6 +171,10 @@ func words[T any](names []name[T]) []string {
 
 // unknown records a name that is not known, with the one that was probably meant.
 func (r *reader) unknown(key *node, what daybook.Text, m meaning, known []string) {
+	if at, err := r.oddSpace(key.line); err != nil {
+		r.fault(at, err)
+		return
+	}
 	err := daybook.Invalid("unknown name %s", quoted(key.text))
 	if !what.IsZero() {
 		err = daybook.Invalid("%s: unknown name %s", what, quoted(key.text))
@@ -177,6 +182,8 @@ func (r *reader) unknown(key *node, what daybook.Text, m meaning, known []string
 	switch {
 	case m.word == "":
 		_ = err.WithHint("known here: %s", strings.Join(known, " "))
+	case m.inner != "" && flat(m.inner) == flat(key.text):
+		_ = err.WithHint("it stands in %s: write %s: {%s: …}", m.word, m.word, m.inner)
 	case m.inner != "":
 		_ = err.WithHint("did you mean %s? it stands in %s", m.inner, m.word)
 	case m.example != "":
@@ -204,7 +211,14 @@ func meant[T any](word string, names []name[T], later []string) meaning {
 	if m, ok := otherWords[flat(word)]; ok && slices.Contains(all, m.word) {
 		return m
 	}
-	return meaning{word: daybook.Nearest(word, all)}
+	if near := daybook.Nearest(word, all); near != "" {
+		return meaning{word: near}
+	}
+	others := slices.Sorted(maps.Keys(otherWords))
+	if m := otherWords[daybook.Nearest(flat(word), others)]; len(word) > 5 && slices.Contains(all, m.word) { // a short word is near to too many
+		return m
+	}
+	return meaning{}
 }
 
 // flat drops case and separators, which are slips of habit, not of the hand: catchUpWindow, catchup-window.

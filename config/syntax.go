@@ -4,6 +4,8 @@ import (
 	"errors"
 	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/daybook-run/daybook"
 	"github.com/goccy/go-yaml/token"
@@ -54,6 +56,12 @@ func (r *reader) syntax(err error) {
 			at = positionOf(t)
 		}
 	}
+	for n := at.line; n > 0 && n >= at.line-1; n-- {
+		if p, err := r.oddSpace(n); err != nil {
+			r.fault(p, err)
+			return
+		}
+	}
 	for _, w := range syntaxWords {
 		if strings.Contains(message, w.part) {
 			r.fault(r.slip(w.err, at, t))
@@ -66,6 +74,7 @@ func (r *reader) syntax(err error) {
 
 var (
 	colonWithoutSpace = regexp.MustCompile(`^\s*(- )?([A-Za-z_][A-Za-z0-9_-]*):\S`)
+	wideColon         = regexp.MustCompile(`^\s*(?:- )?([A-Za-z_][A-Za-z0-9_-]*)\s*：`)
 	dashWithoutSpace  = regexp.MustCompile(`^\s*-[^\s-]`)
 )
 
@@ -79,6 +88,8 @@ func (r *reader) slip(err *daybook.Error, at pos, t *token.Token) (pos, *daybook
 			WithHint(`close it with the same quote where it should end; a quote in it is written twice in single quotes, and \" in double ones`)
 	case err == errName && colonWithoutSpace.MatchString(line):
 		return at, daybook.Invalid("no space behind the ':' of %s", colonWithoutSpace.FindStringSubmatch(line)[2]).WithHint("write a space between the ':' and the value")
+	case err == errName && wideColon.MatchString(line):
+		return at, daybook.Invalid("the ':' of %s is a full-width one", wideColon.FindStringSubmatch(line)[1]).WithHint("write a plain ':' and a space in place of ：")
 	case err == errName && dashWithoutSpace.MatchString(line):
 		return at, daybook.Invalid("no space behind the '-' of an item").WithHint("write a space between the '-' and the item")
 	case err == errColon && indent(r.line(at.line+1)) > indent(line) && strings.Contains(r.line(at.line+1), ":"):
@@ -86,6 +97,17 @@ func (r *reader) slip(err *daybook.Error, at pos, t *token.Token) (pos, *daybook
 			WithHint("names of one map stand below each other, in the same column")
 	}
 	return at, err
+}
+
+// oddSpace finds a space in the indentation of a line that looks like one and is none for YAML.
+func (r *reader) oddSpace(n int) (pos, *daybook.Error) {
+	line := r.line(n)
+	at := indent(line)
+	odd, _ := utf8.DecodeRuneInString(line[at:])
+	if !unicode.Is(unicode.Zs, odd) && odd != '\u200b' && odd != '\ufeff' {
+		return pos{}, nil
+	}
+	return pos{n, at + 1}, daybook.Invalid("a character that only looks like a space indents this line: %U", odd).WithHint("indent with plain spaces: delete what stands before the name, and type them")
 }
 
 // line returns a line of the source, from 1; there is nothing behind the last one.

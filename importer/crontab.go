@@ -26,7 +26,7 @@ func Crontab(tables []Table, what string, o Options) Result {
 	d := newDraft(o, what)
 	d.nested = len(tables) > 1
 	d.notes = append(d.notes,
-		"Time zone: "+o.Zone+", that of this machine. In it cron has fired so far.",
+		"Time zone: "+o.Zone+". Is it that of the machine on which cron has fired so far? --zone names another.",
 		"A fire that was missed is run later, which cron never does: missed: skip leaves it out. A fire waits while the run before it works; cron starts both: overlap: allow does.",
 		"cron gives a command HOME, LOGNAME, SHELL and PATH=/usr/bin:/bin. Here it gets what daybook serve was started with, and env.",
 		"Which jobs touch money? Give them priority: P0, effects: once, and a probe or remembers: then a crash is asked about, never repeated.")

@@ -20,7 +20,7 @@ type Manager struct {
 func Systemd(units []Unit, m Manager, what string, o Options) Result {
 	d := newDraft(o, what)
 	d.notes = append(d.notes,
-		"Time zone: "+o.Zone+", that of this machine, for timers that name none.",
+		"Time zone: "+o.Zone+", for timers that name none. Is it that of the machine on which they have fired so far? --zone names another.",
 		"systemd gives a service a bare environment; here it gets what daybook serve was started with, and env.",
 		"Which jobs touch money? Give them priority: P0, effects: once, and a probe or remembers: then a crash is asked about, never repeated.")
 	if !m.User {

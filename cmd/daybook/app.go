@@ -310,7 +310,28 @@ func needVerb(cmd *cobra.Command, args []string) error {
 	if near := daybook.Nearest(args[0], names); near != "" {
 		return err.WithHint("did you mean %s %s?", cmd.CommandPath(), near)
 	}
+	if !cmd.HasParent() {
+		if path := soleVerb(cmd, args[0]); path != "" {
+			return err.WithHint("did you mean %s?", path)
+		}
+	}
 	return err.WithHint("one of: %s", strings.Join(names, " "))
+}
+
+// soleVerb finds the one command of that name among the verbs of the groups; empty: there is none, or more than one.
+func soleVerb(root *cobra.Command, name string) (path string) {
+	for _, group := range root.Commands() {
+		for _, verb := range group.Commands() {
+			if verb.Name() != name || verb.Hidden {
+				continue
+			}
+			if path != "" {
+				return ""
+			}
+			path = verb.CommandPath()
+		}
+	}
+	return path
 }
 
 // flagError says what is wrong with a flag, and which one was probably meant.

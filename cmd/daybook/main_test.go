@@ -117,6 +117,8 @@ func TestUsage(t *testing.T) {
 		message, hint string
 	}{
 		{[]string{"chek"}, `unknown command "chek" for "daybook"`, "did you mean daybook check?"},
+		{[]string{"trigger", "renew"}, `unknown command "trigger"`, "did you mean daybook job trigger?"},
+		{[]string{"list"}, `unknown command "list"`, "one of: activity"},
 		{[]string{"frobnicate"}, `unknown command "frobnicate"`, "one of: activity"},
 		{[]string{"schedule"}, "daybook schedule what?", "one of: fires"},
 		{[]string{"schedule", "fire"}, `unknown command "fire"`, "did you mean daybook schedule fires?"},

@@ -19,7 +19,8 @@ const runMark = "<!-- run -->\n```sh\n"
 
 // TestDocumentsAreTrue runs the marked blocks of each document in one shell and one empty directory, one after the other.
 // Lines behind "#>" are what the commands before them print, on either stream; times, dates and sizes may differ, and
-// "…" stands for anything.
+// "…" stands for anything. A Chinese page, whose blocks are those of the English one, is followed by who has a Chinese system:
+// every command ends, and every wait.
 func TestDocumentsAreTrue(t *testing.T) {
 	t.Parallel()
 	ran := 0
@@ -53,12 +54,16 @@ func isTrue(t *testing.T, name string, parts []part) {
 	for _, p := range parts {
 		script.WriteString(p.commands + "\nprintf '\\036'\n")
 	}
-	got := strings.Split(shell(t, script.String()), "\036")
+	var env []string
+	if chinese(name) {
+		env = append(env, "LANG=zh_CN.UTF-8")
+	}
+	got := strings.Split(shell(t, script.String(), env...), "\036")
 	if len(got) != len(parts)+1 {
 		t.Fatalf("%d parts ended of %d:\n%s", len(got)-1, len(parts), strings.Join(got, ""))
 	}
 	for i, p := range parts {
-		if p.prints != "" && !printed(p.prints).MatchString(stable(got[i])) {
+		if !chinese(name) && p.prints != "" && !printed(p.prints).MatchString(stable(got[i])) {
 			t.Errorf("%s\nprinted\n%s\n%s says\n%s", p.commands, got[i], name, p.prints)
 		}
 	}
@@ -123,7 +128,7 @@ func readmeParts(text string) (parts []part) {
 }
 
 // shell runs a script in an empty directory, where the program is daybook.
-func shell(t *testing.T, script string) string {
+func shell(t *testing.T, script string, env ...string) string {
 	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
@@ -139,6 +144,7 @@ func shell(t *testing.T, script string) string {
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.Dir, cmd.WaitDelay = dir, 5*time.Second
 	cmd.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + home, "USER=me", "TZ=UTC", asProgram + "=1"}
+	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
