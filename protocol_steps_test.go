@@ -19,7 +19,6 @@ type errand struct {
 	lease time.Time
 	at    int // index of the effect
 	over  bool
-	ask   bool      // the far side is to be asked
 	began bool      // marked, and not sent
 	sent  bool      // sent, and its end not told
 	truth Result    // what the far side answered; empty: nothing yet

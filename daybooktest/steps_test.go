@@ -18,8 +18,7 @@ import (
 // shop is a far side: a payment service that answers a repeated wire key with what it did, and tells when it is asked.
 type shop struct {
 	mu      sync.Mutex
-	charges []string // wire keys, as they were charged
-	answers map[string]error
+	charges []string                   // wire keys, as they were charged
 	then    func(wireKey string) error // what becomes of a request after it was charged, or instead
 }
 
