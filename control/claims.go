@@ -44,6 +44,8 @@ type Claimed struct {
 	Job *daybook.Job
 	// Questions are the wire keys that the far side is to be asked about, newest first; nil: it is a try.
 	Questions []string
+	// Repeated: the same call had this claim already.
+	Repeated bool
 }
 
 // Text says in one sentence, or a few, what became of it. It begins with the key.
@@ -101,7 +103,8 @@ func (c *Control) Claim(ctx context.Context, p Person, q ClaimRequest) (Claimed,
 		return Claimed{}, err
 	}
 	got := Claimed{Job: t.job, Lease: q.Lease}
-	if run != nil && run.State == daybook.Running && run.Claim == take.NewID() {
+	if run != nil && holds(run, take, now) {
+		got.Repeated = !run.BegunAt.IsZero()
 		if run, err = c.beginClaimed(ctx, &got, run, now); err != nil {
 			return Claimed{}, err
 		}
@@ -139,6 +142,11 @@ func (c *Control) take(p Person, q *ClaimRequest) (daybook.Claim, error) {
 	return daybook.Claim{Node: holder, Limit: 1, NewID: func() string { return id }}, nil
 }
 
+// holds reports whether a run is held by a claim, and may be worked on.
+func holds(r *daybook.Run, take daybook.Claim, now time.Time) bool {
+	return r.State == daybook.Running && r.Claim == take.NewID() && now.Before(r.Lease)
+}
+
 // ofKey splits the key of a request.
 func (c *Control) ofKey(q *ClaimRequest) error {
 	if q.Key == "" {
@@ -150,6 +158,9 @@ func (c *Control) ofKey(q *ClaimRequest) error {
 	parts, err := checkKey(q.Key)
 	if err != nil {
 		return err
+	}
+	if parts.Undo {
+		return notAsked(q.Key)
 	}
 	q.Job, q.Window = parts.Job, parts.Window
 	if parts.N > 1 {
@@ -174,7 +185,8 @@ func (c *Control) resume(ctx context.Context, q ClaimRequest, take daybook.Claim
 	}
 	got := Claimed{Job: k.job, Lease: q.Lease}
 	take.Key, take.Lease = q.Key, now.Add(q.Lease)
-	mine := run.State == daybook.Running && run.Claim == take.NewID()
+	mine := holds(run, take, now)
+	got.Repeated = mine && !run.BegunAt.IsZero()
 	if !mine && run.State.Live() && (run.Reason != daybook.ReasonSettling || q.Asks) {
 		runs, err := c.s.Claim(ctx, take, now)
 		if err != nil {

@@ -225,10 +225,18 @@ func (t *target) parts(q Request, now time.Time) (daybook.KeyParts, error) {
 	if err != nil {
 		return parts, err
 	}
+	if got.Undo {
+		return parts, notAsked(got.Key())
+	}
 	if got.Window != parts.Window || got.Subject != parts.Subject {
 		return parts, daybook.Invalid("window %q: a label has no '/'", daybook.Clip(q.Window, 60)).WithHint("a subject is given by itself: --subject")
 	}
 	return got, nil
+}
+
+// notAsked refuses the key of an undo where a key is asked for: what it takes back must not be done instead.
+func notAsked(k daybook.Key) *daybook.Error {
+	return daybook.Invalid("%s is the key of an undo, and is not asked for", k).WithHint("daybook run undo %s", k.Base())
 }
 
 // checkDate refuses a date where it does not name a window.

@@ -121,10 +121,13 @@ func callID(c *call) string {
 	return "call-" + base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
-// claimed is the answer to a claim: 201 with the right to do it, else that of the trigger.
+// claimed is the answer to a claim: 201 with the right to do it, else that of the trigger. A right ends with its lease, so
+// it is not kept as an answer: the same call made again finds it while it is held, and else how the run stands.
 func claimed(got control.Claimed, resumed bool) answer {
-	ans := answer{status: 201, final: true}
+	ans := answer{status: 201}
 	switch {
+	case got.Repeated:
+		ans.header = map[string]string{replayed: "true"}
 	case got.Token != "":
 	case resumed && got.Run.State.Live():
 		ans.status, ans.final = 202, false

@@ -489,6 +489,40 @@ func TestAClaimWhoseAnswerWasLost(t *testing.T) {
 		if r := d.run(backup); r.State != daybook.Done || r.Attempts != 1 {
 			t.Errorf("%s after %d attempts", r.State, r.Attempts)
 		}
+		if g := d.claim(200, body, "Idempotency-Key", "one"); g.field("outcome") != "reused" || g.field("token") != "" { // the right is over
+			t.Errorf("answered %s", g.text)
+		}
+	})
+}
+
+// The right to do it ends with its lease, and the same call made again does not bring it back.
+func TestAClaimIsNotGivenAgainWhenItIsOver(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db storetest.Database) {
+		d := openTimed(t, db)
+		const body = `{"key":"backup:2026-03-02","timezone":"UTC","effects":"once"}`
+		d.claim(201, body, "Idempotency-Key", "one")
+		d.pass(time.Minute)
+		if g := d.claim(409, body, "Idempotency-Key", "one"); g.field("token") != "" {
+			t.Errorf("answered %s", g.text)
+		}
+		if r := d.run(backup); r.State != daybook.Dead || r.Attempts != 1 {
+			t.Errorf("%s after %d attempts", r.State, r.Attempts)
+		}
+	})
+}
+
+// The key of an undo is not one to claim or to trigger: what it takes back would be done instead.
+func TestTheKeyOfAnUndoIsNotAskedFor(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db storetest.Database) {
+		d := openTimed(t, db)
+		d.claim(400, `{"key":"backup:2026-03-02~undo","timezone":"UTC"}`)
+		d.claim(400, `{"job":"backup","window":"2026-03-02~undo","timezone":"UTC"}`)
+		d.claim(400, `{"key":"backup:2026-03-02/a~undo","timezone":"UTC"}`)
+		if r, err := d.Store().Run(t.Context(), backup); daybook.CodeOf(err) != daybook.CodeNotFound {
+			t.Errorf("%+v, %v", r, err)
+		}
 	})
 }
 
