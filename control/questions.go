@@ -26,7 +26,7 @@ func (c *Control) Settle(ctx context.Context, id daybook.AttemptID, found []dayb
 		if r.Asking == "" || r.Asking != id.Claim || r.Fence != id.Fence || r.Effect == nil {
 			return Reported{}, notHeld(id)
 		}
-		all, err := findings(r, found, secrets)
+		all, err := findings(r.Effect.WireKeys(), found, secrets)
 		if err != nil {
 			return Reported{}, err
 		}
@@ -58,8 +58,7 @@ func (c *Control) Settle(ctx context.Context, id daybook.AttemptID, found []dayb
 }
 
 // findings puts what was found in the order of the wire keys, without secrets.
-func findings(r *daybook.Run, found []daybook.Finding, secrets []string) ([]daybook.Finding, error) {
-	keys := r.Effect.WireKeys()
+func findings(keys []string, found []daybook.Finding, secrets []string) ([]daybook.Finding, error) {
 	all := make([]daybook.Finding, len(keys))
 	for i, k := range keys {
 		all[i] = daybook.Finding{Answer: daybook.CannotTell, WireKey: k, Error: "nothing was answered about it"}

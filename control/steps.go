@@ -93,10 +93,10 @@ func notBegun(r *daybook.Run, step string) error {
 	return daybook.Conflict("step %s of %s is not under way in this attempt", step, r.Key).WithHint("begin it first")
 }
 
-// StepFound takes what the far side said about every wire key of an open effect, newest first, asked at askedAt, and says what
-// the work does next.
+// StepFound takes what the far side said about every wire key of an open effect, asked at askedAt, and says what the work does
+// next. A wire key that is missing counts as cannot tell.
 //
-// Errors as of ComeTo.
+// Errors as of ComeTo; CodeInvalid, an answer that is none, or about another wire key.
 func (c *Control) StepFound(ctx context.Context, id daybook.AttemptID, step string, found []daybook.Finding, askedAt time.Time) (daybook.StepAnswer, error) {
 	var next *daybook.StepRecord
 	err := c.mark(ctx, id, func(r *daybook.Run, p daybook.Policy, now time.Time) (*daybook.StepRecord, []*daybook.Alert, error) {
@@ -108,16 +108,22 @@ func (c *Control) StepFound(ctx context.Context, id daybook.AttemptID, step stri
 		if err != nil {
 			return nil, nil, err
 		}
-		for i := range found {
-			f := &found[i]
-			f.Error, f.Data = daybook.Mask(f.Error, secrets), daybook.MaskJSON(f.Data, secrets)
+		all, err := findings(e.WireKeys(), found, secrets)
+		if err != nil {
+			return nil, nil, err
+		}
+		asked := askedAt
+		if asked.After(now) { // by a clock that is ahead, an early no would count
+			asked = now
+		}
+		for _, f := range all {
 			if err := c.s.Evidence(ctx, daybook.Attempt{Key: r.Key, Fence: r.Fence, Number: r.Attempts, Node: r.Node, WireKey: f.WireKey, Probe: true,
-				ClaimedAt: askedAt, EndedAt: now, Result: daybook.Result(f.Answer), Error: f.Error, Data: f.Data}); err != nil {
+				ClaimedAt: asked, EndedAt: now, Result: daybook.Result(f.Answer), Error: f.Error, Data: f.Data}); err != nil {
 				return nil, nil, err
 			}
 		}
 		var alerts []*daybook.Alert
-		next, alerts = r.StepFound(e, found, p, askedAt, now)
+		next, alerts = r.StepFound(e, all, p, asked, now)
 		return next, alerts, nil
 	})
 	if err != nil {

@@ -165,5 +165,6 @@ func stepAnswer(c *call, step string, s daybook.StepAnswer, err error) (answer, 
 	if s.Record != nil && !s.Record.Plain {
 		j.WireKey = s.Record.WireKey()
 	}
-	return answer{status: 200, body: j, final: true}, nil
+	// That it may begin is said once: who asks again, under whatever Idempotency-Key, is told how it stands.
+	return answer{status: 200, body: j, final: s.Do != daybook.StepBegin}, nil
 }

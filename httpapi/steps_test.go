@@ -166,6 +166,38 @@ func TestAStepThatTheCallerAsksFor(t *testing.T) {
 	})
 }
 
+// What was said once is not said again when it is not so any more: the right to begin is given once, and a far side that is
+// asked too early, by a clock that is ahead or about something else, has not said no.
+func TestAStepIsBegunOnce(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db storetest.Database) {
+		f := newFarSide(t, accepts)
+		d := serve(t, db.Fresh(t), oneSlot, httpJob(f, daybook.Once, steps))
+		d.trigger("renew", "2026-03-02")
+		a := api{t, d.url, f.order(1).token}
+		begin := func() got {
+			return call(t, "POST", d.url+"/api/v1/steps/begin", `{"step":"charge","effect":true}`, "Daybook-Token", a.token, "Idempotency-Key", "one")
+		}
+		if g := begin().is(t, 200); g.field("state") != "begun" {
+			t.Error(g.text)
+		}
+		begin().is(t, 409)
+		a.step("end", doc{"step": "charge", "effect": true})
+		if g := begin().is(t, 200); g.field("state") != "done" {
+			t.Error(g.text)
+		}
+		a.step("begin", doc{"step": "mail", "effect": true, "asks": true, "settles": "1h"})
+		s := a.step("end", doc{"step": "mail", "effect": true, "outcome": "unknown"})
+		found := func(key string) doc {
+			return doc{"step": "mail", "asked_at": time.Now().Add(2 * time.Hour), "answers": []doc{{"wire_key": key, "answer": "no"}}}
+		}
+		a.post("found", found("another")).is(t, 400)
+		if no := a.step("found", found(s.WireKey)); no.State != daybook.EffectUnknown || no.WireKey != s.WireKey {
+			t.Errorf("%+v", no)
+		}
+	})
+}
+
 func TestStepsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, db storetest.Database) {
