@@ -98,6 +98,22 @@ func (a *app) mayTake(ctx context.Context, l *ledger, f *config.File) ([]control
 	return changes, control.RefusedKeys(changes)
 }
 
+// mayMakeKnown refuses to bring a job into the ledger by a file that serve does not take: one that was renamed without saying
+// so would do the same business under other keys.
+func (a *app) mayMakeKnown(ctx context.Context, l *ledger, job string) error {
+	if l.file == nil {
+		return nil
+	}
+	changes, err := l.Control().Changes(ctx, jobsOf(l.file, a.vault()))
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(changes, func(c control.Change) bool { return c.Job == job && c.Kind == control.ChangeNew }) {
+		return nil
+	}
+	return control.RefusedKeys(changes)
+}
+
 // warnOf logs what changes of a file do to the keys of its jobs, and nobody accepted yet.
 func (a *app) warnOf(f *config.File, changes []control.Change) {
 	for _, w := range riskWarnings(f, slices.DeleteFunc(slices.Clone(changes), func(c control.Change) bool { return c.Accepted != nil })) {

@@ -194,6 +194,9 @@ func (a *app) onceRequest(ctx context.Context, l *ledger, o onceFlags, argv []st
 		return request, err
 	}
 	if defined != nil {
+		if err := a.mayMakeKnown(ctx, l, o.job); err != nil {
+			return request, err
+		}
 		return request, o.sameAs(defined)
 	}
 	j, schedule, err := o.define(a.person().Name, argv)

@@ -54,6 +54,9 @@ func (a *app) jobTrigger(ctx context.Context, job string, o triggerFlags) error 
 		return err
 	}
 	return a.withControl(ctx, func(l *ledger, c *control.Control) error {
+		if err := a.mayMakeKnown(ctx, l, job); err != nil {
+			return err
+		}
 		if o.dry {
 			answer, err := c.Preview(ctx, a.person(), q)
 			if err != nil {
