@@ -159,9 +159,14 @@ func holdable(text string) error {
 		return daybook.Invalid("it holds bytes that are not UTF-8").WithHint("write the name in UTF-8, or put the command into a script")
 	case strings.ContainsRune(text, 0):
 		return daybook.Invalid("it holds a NUL byte").WithHint("the file may be damaged or not be text")
+	case strings.ContainsFunc(text, control):
+		return daybook.Invalid("it holds the character %U", rune(text[strings.IndexFunc(text, control)])).WithHint("put the command into a script")
 	}
 	return nil
 }
+
+// control matches the characters that no text of the file holds.
+func control(c rune) bool { return c < ' ' && c != '\n' && c != '\t' && c != '\r' }
 
 // userName matches the names that users have.
 var userName = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.@$+-]*$`)
@@ -191,7 +196,7 @@ func settable(name, value string) string {
 		return "names with DAYBOOK_ are given by Daybook"
 	case strings.Contains(value, "${"), strings.HasPrefix(value, "file:/"):
 		return "Daybook would look its value up, and there it is meant as it stands: set it in the command"
-	case strings.ContainsRune(value, 0), !utf8.ValidString(value):
+	case strings.ContainsFunc(value, control), !utf8.ValidString(value):
 		return "its value is no text"
 	}
 	return ""

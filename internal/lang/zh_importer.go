@@ -37,6 +37,8 @@ var zhImporter = map[string]string{
 	// importer.go
 	"it holds bytes that are not UTF-8":                         "其中有不是 UTF-8 的字节",
 	"write the name in UTF-8, or put the command into a script": "用 UTF-8 写名字，或者把命令放进脚本",
+	"it holds the character %U":                                 "其中有字符%U",
+	"put the command into a script":                             "把命令放进脚本",
 	"it holds a NUL byte":                                       "其中有 NUL 字节",
 	"the file may be damaged or not be text":                    "文件可能已损坏，或者不是文本",
 	"%q can be no user":                                         "%q不可能是用户名",
