@@ -77,6 +77,9 @@ func (c *Control) Claim(ctx context.Context, p Person, q ClaimRequest) (Claimed,
 	if err != nil {
 		return Claimed{}, err
 	}
+	if q.Key.IsUndo() { // nor resumed: only who runs the job knows how it takes things back
+		return Claimed{}, notAsked(q.Key)
+	}
 	if q.Resume {
 		return c.resume(ctx, q, take)
 	}
@@ -158,9 +161,6 @@ func (c *Control) ofKey(q *ClaimRequest) error {
 	parts, err := checkKey(q.Key)
 	if err != nil {
 		return err
-	}
-	if parts.Undo {
-		return notAsked(q.Key)
 	}
 	q.Job, q.Window = parts.Job, parts.Window
 	if parts.N > 1 {

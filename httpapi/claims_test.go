@@ -520,6 +520,7 @@ func TestTheKeyOfAnUndoIsNotAskedFor(t *testing.T) {
 		d.claim(400, `{"key":"backup:2026-03-02~undo","timezone":"UTC"}`)
 		d.claim(400, `{"job":"backup","window":"2026-03-02~undo","timezone":"UTC"}`)
 		d.claim(400, `{"key":"backup:2026-03-02/a~undo","timezone":"UTC"}`)
+		d.claim(400, `{"key":"backup:2026-03-02~undo","resume":true}`)
 		if r, err := d.Store().Run(t.Context(), backup); daybook.CodeOf(err) != daybook.CodeNotFound {
 			t.Errorf("%+v, %v", r, err)
 		}
