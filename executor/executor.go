@@ -409,6 +409,7 @@ func (x *Executor) late(ctx context.Context, f *flight) error {
 			return err
 		}
 		if lateMove, ok := r.Late(f.outcome, policy, x.o.Clock()); ok {
+			f.endUndo(&lateMove)
 			applied, err := x.store.Apply(ctx, []daybook.Transition{lateMove})
 			if err != nil {
 				return err

@@ -91,6 +91,13 @@ func (r *room) Run(ctx context.Context, o daybook.Order) daybook.Outcome {
 	return out
 }
 
+// CanUndo and Undo implement daybook.Undoer.
+func (r *room) CanUndo(daybook.Order, *daybook.StepRecord) bool { return true }
+
+func (r *room) Undo(ctx context.Context, o daybook.Order, _ *daybook.StepRecord) daybook.Outcome {
+	return r.Run(ctx, o)
+}
+
 // Probe implements daybook.Prober.
 func (r *room) Probe(_ context.Context, _ daybook.Order, wireKey string) daybook.Finding {
 	r.mu.Lock()
@@ -130,7 +137,7 @@ func newRoom(t *testing.T, s *store.Store, change func(*daybook.Job), on daybook
 	if on == nil {
 		on = s
 	}
-	work := executor.Work{Job: &j, Runner: r}
+	work := executor.Work{Job: &j, Runner: r, Undoer: r}
 	if j.Asks() {
 		work.Prober = r
 	}

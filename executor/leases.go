@@ -119,7 +119,7 @@ func (x *Executor) survivors(ctx context.Context, now time.Time) (err error) {
 			continue
 		}
 		x.readSteps(ctx, f)
-		x.end(f, p, x.reportOf(f.run.Job, f.adopted))
+		x.end(f, p, x.reportOf(f.run, f.adopted))
 		x.tellLeft(f.run, &f.next)
 		x.over(f)
 	}

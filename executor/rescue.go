@@ -120,7 +120,7 @@ func (s *Rescue) rescue(ctx context.Context, r *daybook.Run, now time.Time) (day
 			s.adopt(r, dir, now)
 			return daybook.Transition{}, false, nil
 		case known:
-			outcome = s.reportOf(r.Job, dir)
+			outcome = s.reportOf(r, dir)
 		}
 	}
 	p, err := s.policy(ctx, r)

@@ -30,13 +30,14 @@ func (x *Executor) Secrets(job string) ([]string, error) {
 }
 
 // reportOf is what a process that outlived its daybook left as its report, without the secrets of its job. When those
-// cannot be looked up, nothing can be masked, and nothing that it said is kept.
-func (x *Executor) reportOf(job, dir string) daybook.Outcome {
+// cannot be looked up, nothing can be masked, and nothing that it said is kept. In the directory of an undo lies at most the
+// report of one effect that it took back, which is not its own.
+func (x *Executor) reportOf(r *daybook.Run, dir string) daybook.Outcome {
 	o, ok := x.o.Survivor.Report(dir)
-	if !ok {
+	if !ok || r.Key.IsUndo() {
 		return daybook.Outcome{Result: daybook.ResultLost, Error: "daybook ended while it ran; it ended later and left no report"}
 	}
-	work, ok := x.o.Work(job)
+	work, ok := x.o.Work(r.Job)
 	if !ok {
 		return o // defined nowhere here: nothing says that it has secrets
 	}

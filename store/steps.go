@@ -28,7 +28,7 @@ func (s *Store) loadSteps(ctx context.Context, q query, runs []*daybook.Run) err
 	}
 	return q(ctx, selectStepsIn, func(rows *sql.Rows) error {
 		e, err := scanStep(rows)
-		if r := byKey[e.Key]; e.Step == daybook.StepRun {
+		if r := byKey[e.Key]; e.Step == daybook.StepRun && !r.Steps { // of an undo it is one of its steps
 			r.Effect = e
 		} else {
 			r.Records = append(r.Records, e)

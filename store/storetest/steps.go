@@ -56,6 +56,26 @@ var stepCases = []example{
 		}
 		equal(k, "claimed with its steps", len(k.claimedAgain(j, r).Records), 2)
 	}},
+	{"the undo of a whole attempt is a step of the undo", func(k *kit) {
+		j := Job("renew", Once)
+		r := k.run(j, "2026-03-01")
+		k.try(j, daybook.Outcome{Result: daybook.ResultDone})
+		m, err := k.find(r.Key).Undo("ops", "wrong price", k.now)
+		k.ok(err)
+		Apply(k.ctx, k, k.s, m)
+		u, _, err := k.come(k.one(), daybook.StepRun)
+		k.ok(err)
+		equal(k, "key", u.Key, r.Key.Undo())
+		got := k.find(u.Key)
+		equal(k, "begun", len(got.OpenSteps()), 1)
+		asks := daybook.Policy{Asks: true}
+		Apply(k.ctx, k, k.s, got.Next(daybook.Outcome{Result: daybook.ResultLost}, asks, k.now))
+		got = k.find(u.Key)
+		equal(k, "state", got.State, daybook.Retryable)
+		equal(k, "then", got.Reason, daybook.ReasonSettling) // by a question: no try before
+		q := k.one()
+		equal(k, "asked", q.OpenSteps()[0].WireKey(), string(r.Key)+"#run~undo")
+	}},
 	{"only who holds the run marks a step of it", func(k *kit) {
 		j := Job("renew", Once, Steps)
 		k.run(j, "2026-03-01")

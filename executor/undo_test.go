@@ -1,0 +1,58 @@
+package executor_test
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/executor"
+	"github.com/daybook-run/daybook/store"
+	"github.com/daybook-run/daybook/store/storetest"
+)
+
+// An undo is declared over when its effect is taken back and its own end not yet written. Whatever says so afterwards, its late
+// report or what lies in its directory: it ends once, and what it took back ends with it.
+func TestAnUndoThatIsDeclaredOver(t *testing.T) {
+	for _, how := range []string{"late report", "result file"} {
+		t.Run(how, func(t *testing.T) {
+			storetest.Each(t, func(_ context.Context, t *testing.T, s *store.Store) {
+				dir := t.TempDir()
+				gone, other := newRoom(t, s, nil, nil, dir), newRoom(t, s, nil, nil, dir)
+				k := gone.trigger("2026-03-01")
+				gone.settles()
+				m, err := gone.run(k).Undo("ops", "wrong price", gone.clock())
+				if err != nil {
+					t.Fatal(err)
+				}
+				storetest.Apply(t.Context(), t, s, m)
+				gone.starts(2)
+				select {
+				case <-gone.Woken(): // it is over, and not written
+				case <-t.Context().Done():
+				}
+				if how == "result file" {
+					place := gone.orders[1].Dir
+					if err := os.MkdirAll(place, 0o700); err != nil {
+						t.Fatal(err)
+					}
+					other.survivor.alive[place], other.survivor.report[place] = false, daybook.Outcome{Result: daybook.ResultDone}
+				}
+				other.passes(lease + time.Second)
+				other.tick(&executor.Rescue{Executor: other.Executor})
+				other.is(k.Undo(), daybook.Retryable, daybook.ReasonLost)
+				if how == "result file" {
+					other.settles()
+				} else {
+					gone.settles()
+				}
+				other.is(k.Undo(), daybook.Done, "")
+				other.is(k, daybook.Done, daybook.ReasonUndone)
+				if n := len(gone.orders) + len(other.orders); n != 2 {
+					t.Errorf("%d orders, want the work and one undo", n)
+				}
+			})
+		})
+	}
+}
