@@ -61,7 +61,9 @@ func (r *Run) settleSteps(t Transition, o Outcome, p Policy, now time.Time) Tran
 			repeat = why
 		case outside:
 			reason = ReasonSettling
-		case e.Seen == r.Fence || o.Result == ResultLost || o.Result == ResultInterrupted || o.Interrupted:
+		case o.Result == ResultLost || o.Result == ResultInterrupted || o.Interrupted || e.Seen == r.Fence && e.Fence == r.Fence:
+		case e.Seen == r.Fence:
+			repeat = why // it came to ask, and told no answer: that ends with the ladder
 		case o.Result == ResultDone:
 			person = "the attempt ended without coming to step " + e.Step + ", whose outcome is unknown"
 		default:

@@ -15,7 +15,7 @@ import (
 // Errors: CodeStale, the attempt does not hold its run any more; CodeNotFound; CodeUnavailable.
 func (c *Control) ComeTo(ctx context.Context, id daybook.AttemptID, ask daybook.StepAsk) (daybook.StepAnswer, error) {
 	var a daybook.StepAnswer
-	return a, c.mark(ctx, id, func(r *daybook.Run, p daybook.Policy, now time.Time) (*daybook.StepRecord, []*daybook.Alert, error) {
+	err := c.mark(ctx, id, func(r *daybook.Run, p daybook.Policy, now time.Time) (*daybook.StepRecord, []*daybook.Alert, error) {
 		if ask.Says.Undo != "" {
 			if err := c.undoesByCommand(ctx, r.Job); err != nil {
 				return nil, nil, err
@@ -27,6 +27,7 @@ func (c *Control) ComeTo(ctx context.Context, id daybook.AttemptID, ask daybook.
 		}
 		return a.Record, nil, nil
 	})
+	return a, err
 }
 
 // undoesByCommand refuses an undo command from work that is no command here: it would run on this machine.
@@ -98,15 +99,15 @@ func notBegun(r *daybook.Run, step string) error {
 //
 // Errors as of ComeTo; CodeInvalid, an answer that is none, or about another wire key.
 func (c *Control) StepFound(ctx context.Context, id daybook.AttemptID, step string, found []daybook.Finding, askedAt time.Time) (daybook.StepAnswer, error) {
+	secrets, err := c.secretsOf(id.Key.Job())
+	if err != nil {
+		return daybook.StepAnswer{}, err
+	}
 	var next *daybook.StepRecord
-	err := c.mark(ctx, id, func(r *daybook.Run, p daybook.Policy, now time.Time) (*daybook.StepRecord, []*daybook.Alert, error) {
+	err = c.mark(ctx, id, func(r *daybook.Run, p daybook.Policy, now time.Time) (*daybook.StepRecord, []*daybook.Alert, error) {
 		e := r.StepRecord(step)
 		if e == nil || e.State != daybook.EffectUnknown {
 			return nil, nil, daybook.Conflict("step %s of %s is not open: there is nothing to ask", step, r.Key)
-		}
-		secrets, err := c.o.Secrets(r.Job)
-		if err != nil {
-			return nil, nil, err
 		}
 		all, err := findings(e.WireKeys(), found, secrets)
 		if err != nil {
@@ -116,11 +117,8 @@ func (c *Control) StepFound(ctx context.Context, id daybook.AttemptID, step stri
 		if asked.After(now) { // by a clock that is ahead, an early no would count
 			asked = now
 		}
-		for _, f := range all {
-			if err := c.s.Evidence(ctx, daybook.Attempt{Key: r.Key, Fence: r.Fence, Number: r.Attempts, Node: r.Node, WireKey: f.WireKey, Probe: true,
-				ClaimedAt: asked, EndedAt: now, Result: daybook.Result(f.Answer), Error: f.Error, Data: f.Data}); err != nil {
-				return nil, nil, err
-			}
+		if err := c.keepAnswers(ctx, r, all, asked, now); err != nil {
+			return nil, nil, err
 		}
 		var alerts []*daybook.Alert
 		next, alerts = r.StepFound(e, all, p, asked, now)

@@ -93,7 +93,7 @@ func (b *book) Found(ctx context.Context, e *daybook.StepRecord, found []daybook
 	}
 	for i := range found {
 		found[i].Error, found[i].Data = daybook.Mask(found[i].Error, b.f.secrets), daybook.MaskJSON(found[i].Data, b.f.secrets)
-		b.x.keepAnswer(ctx, b.run, found[i], askedAt)
+		b.x.keepAnswer(ctx, b.run, found[i], askedAt.Add(time.Duration(i)*time.Microsecond)) // rows are told apart by it
 	}
 	for {
 		next, alerts := b.run.StepFound(e, found, b.p, askedAt, b.Now())

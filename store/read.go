@@ -291,12 +291,13 @@ func (s *Store) Counts(ctx context.Context) (daybook.Counts, error) {
 	if err := s.read(ctx, "count letters", countLetters, func(rows *sql.Rows) error { return rows.Scan(&c.OpenLetters, &c.Unknown) }); err != nil {
 		return c, err
 	}
-	return c, s.read(ctx, "find the oldest due run", oldestDue, func(rows *sql.Rows) error {
+	err := s.read(ctx, "find the oldest due run", oldestDue, func(rows *sql.Rows) error {
 		var due int64
 		err := rows.Scan(&due)
 		c.OldestDue = at(due)
 		return err
 	})
+	return c, err
 }
 
 const selectHolds = `SELECT name, since_us, detail, node FROM daybook_holds ORDER BY name`
