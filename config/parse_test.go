@@ -68,14 +68,17 @@ func TestRisky(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var text strings.Builder
+			var text, chinese strings.Builder
 			for _, w := range f.Warnings {
 				if w.Line == 0 || w.Column == 0 {
 					t.Errorf("no position: %s", w)
 				}
 				text.WriteString(w.String() + "\n")
+				chinese.WriteString(w.In(lang.For(lang.Chinese)) + "\n")
 			}
-			golden.Equal(t, strings.TrimSuffix(path, ".yaml")+".txt", text.String())
+			base := strings.TrimSuffix(path, ".yaml")
+			golden.Equal(t, base+".txt", text.String())
+			golden.Equal(t, base+".zh-CN.txt", chinese.String())
 		})
 	}
 }
