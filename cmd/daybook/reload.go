@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"sync"
@@ -66,6 +67,9 @@ func (a *app) reload(ctx context.Context, l *ledger) error {
 	told, err := a.alerts(f, true)
 	if err != nil {
 		return err
+	}
+	if missing := a.missingSecrets(f); len(missing) > 0 {
+		return errors.Join(missing...)
 	}
 	changes, err := a.mayTake(ctx, l, f)
 	if err != nil {

@@ -74,6 +74,7 @@ func (a *app) serve(ctx context.Context, listen string) error {
 	stopReloads := a.reloads(ctx, l, signals, ready)
 	err = l.Start(ctx, func() {
 		a.tellChanges(changes)
+		a.warnOfSecrets(f)
 		a.say("daybook serves %s of %s, ledger %s, ready in %d ms", daybook.Count(len(f.Jobs), "%d job", "%d jobs"), f.Path, config.Mask(text), time.Since(began).Milliseconds())
 		if ln != nil {
 			a.say("it answers on http://%s", ln.Addr())

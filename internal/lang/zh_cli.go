@@ -148,6 +148,7 @@ var zhCLI = map[string]string{
 	"%d warnings":                    "%d处警告",
 	"%s: %s, no faults":              "%s：%s，没有错误",
 	"%s: %s, no faults, %s":          "%s：%s，没有错误，%s",
+	"job %s needs a secret that is not there":                                "任务%s需要的密钥现在取不到",
 	"job %s: calendar %s: data ends %s; after it only weekends are days off": "任务%s：日历%s：数据止于%s；此后只有周末算休息日",
 	"add the days off of the years to come, or use a newer Daybook":          "补上今后年份的休息日，或使用较新的 Daybook",
 	"paused":        "已暂停",
