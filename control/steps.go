@@ -49,9 +49,12 @@ func (c *Control) undoesByCommand(ctx context.Context, job string) error {
 // its attempt. An end that comes after the attempt was declared over still settles the step, while the run was not claimed
 // again; the answer is the same.
 //
-// Errors: CodeStale, the run moved on, and the end changed nothing; CodeInvalid, the step did not begin; CodeNotFound;
+// try is the number of the try that ended, as its record had it; 0: not said, and then a report that is late may be taken for
+// one of a later try.
+//
+// Errors: CodeStale, the run moved on, and the end changed nothing; CodeConflict, the step, or that try of it, is not under way; CodeNotFound;
 // CodeUnavailable.
-func (c *Control) StepEnded(ctx context.Context, id daybook.AttemptID, step string, plain bool, o daybook.Outcome) (daybook.StepAnswer, error) {
+func (c *Control) StepEnded(ctx context.Context, id daybook.AttemptID, step string, plain bool, try int, o daybook.Outcome) (daybook.StepAnswer, error) {
 	o, err := c.masked(id.Key.Job(), o)
 	if err != nil {
 		return daybook.StepAnswer{}, err
@@ -63,7 +66,7 @@ func (c *Control) StepEnded(ctx context.Context, id daybook.AttemptID, step stri
 			e = r.ComeTo(daybook.StepAsk{Step: step, Plain: true}, p, now).Record
 		}
 		switch {
-		case e == nil, !e.Plain && e.Fence != r.Fence:
+		case e == nil, !e.Plain && (e.Fence != r.Fence || try > 0 && e.Tries != try): // of an earlier try, and late
 			return nil, nil, notBegun(r, step)
 		case e.State == daybook.EffectDone, !e.EndedAt.IsZero() && (e.State != daybook.EffectUnknown || o.Result != daybook.ResultDone):
 			next = e // told before
@@ -76,7 +79,7 @@ func (c *Control) StepEnded(ctx context.Context, id daybook.AttemptID, step stri
 		return next, nil, nil
 	})
 	if errors.Is(err, daybook.ErrStale) {
-		next, err = c.lateStep(ctx, id, step, o, err)
+		next, err = c.lateStep(ctx, id, step, try, o, err)
 	}
 	if err != nil {
 		return daybook.StepAnswer{}, err
@@ -165,7 +168,7 @@ func overtaken(r *daybook.Run, id daybook.AttemptID) error {
 }
 
 // lateStep settles a step by a report that came after its attempt was declared over.
-func (c *Control) lateStep(ctx context.Context, id daybook.AttemptID, step string, o daybook.Outcome, stale error) (*daybook.StepRecord, error) {
+func (c *Control) lateStep(ctx context.Context, id daybook.AttemptID, step string, try int, o daybook.Outcome, stale error) (*daybook.StepRecord, error) {
 	p, err := c.policyOf(ctx, id.Key.Job())
 	if err != nil {
 		return nil, err
@@ -175,7 +178,7 @@ func (c *Control) lateStep(ctx context.Context, id daybook.AttemptID, step strin
 		if err != nil {
 			return nil, err
 		}
-		if r.ID() != id {
+		if e := r.StepRecord(step); r.ID() != id || e != nil && try > 0 && e.Tries != try {
 			return nil, stale
 		}
 		t, ok := r.LateStep(step, o, p, c.now())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -278,6 +279,41 @@ func TestUndoLosesTheWorkerAnywhere(t *testing.T) {
 		}
 		if lost != 4 {
 			t.Errorf("the worker was lost %d times", lost)
+		}
+	})
+}
+
+// What cannot be taken back is named in a letter, and nothing says that all is back: a person does it by hand and dismisses it.
+func TestUndoThatLeavesSomething(t *testing.T) {
+	each(t, func(t *testing.T, db engine.DB) {
+		s := &till{}
+		e := daybooktest.New(t, db)
+		e.Handle(stepped(), func(ctx context.Context, r *daybook.Run) error {
+			if _, err := daybook.Effect(ctx, r, "mail", daybook.EffectOf[int]{Do: func(context.Context, string) (int, error) { return 1, nil }}); err != nil {
+				return err
+			}
+			return s.work(ctx, r)
+		})
+		e.At(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+		e.At(time.Date(2026, 3, 2, 1, 30, 0, 0, time.UTC))
+		const key = daybook.Key("renew:2026-03-02")
+		if _, err := e.Control().Undo(t.Context(), ops, key, "wrong price"); err != nil {
+			t.Fatal(err)
+		}
+		e.Run()
+		s.wants(t, "renew:2026-03-02#first", "renew:2026-03-02#second", undone2, undone1)
+		u := find(t, e, key.Undo())
+		if u.State != daybook.Dead || u.Letter.Kind != daybook.LetterUndo || !strings.Contains(u.LastError, "how to undo mail") {
+			t.Fatalf("%s: %s", u.State, u.LastError)
+		}
+		if r := find(t, e, key); r.Reason != daybook.ReasonUndoing {
+			t.Errorf("%s is %s (%s)", key, r.State, r.Reason)
+		}
+		if _, err := e.Control().Dismiss(t.Context(), ops, key.Undo(), "wrote to the customer"); err != nil {
+			t.Fatal(err)
+		}
+		if r := find(t, e, key); r.Reason != daybook.ReasonUndone {
+			t.Errorf("%s is %s (%s)", key, r.State, r.Reason)
 		}
 	})
 }

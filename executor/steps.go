@@ -172,15 +172,17 @@ func (b *book) put(ctx context.Context, e *daybook.StepRecord, alerts []*daybook
 		}
 		// It may have been written, and only the answer was lost.
 		r, rerr := b.x.store.Run(ctx, b.run.Key)
-		if rerr != nil || r.Marks == b.run.Marks {
+		before := b.run.Marks
+		if rerr != nil || r.Marks == before {
 			continue
 		}
 		if err := b.take(r, daybook.ErrLeaseLost); err != nil {
 			return err
 		}
-		if was := r.StepRecord(e.Step); was != nil && was.State == e.State && was.Fence == e.Fence && was.Tries == e.Tries && was.Asked == e.Asked {
+		if was := r.StepRecord(e.Step); r.Marks == before+1 && was != nil && was.State == e.State && was.Fence == e.Fence && was.Tries == e.Tries && was.Asked == e.Asked {
 			return nil
 		}
+		return daybook.ErrStale // another wrote: it is decided again
 	}
 }
 

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"strings"
 
 	"github.com/daybook-run/daybook"
 )
@@ -18,8 +19,10 @@ func (x *Executor) undo(ctx context.Context, f *flight, work Work, o daybook.Ord
 	}
 	o.Run = base
 	undone := 0
+	var left []string
 	for _, e := range base.Undoable() {
 		if !work.Undoer.CanUndo(o, e) {
+			left = append(left, e.Step)
 			continue
 		}
 		if out := x.undoEffect(ctx, work.Undoer, o, e); out.Result != daybook.ResultDone {
@@ -27,8 +30,9 @@ func (x *Executor) undo(ctx context.Context, f *flight, work Work, o daybook.Ord
 		}
 		undone++
 	}
-	if undone == 0 {
-		return daybook.Outcome{Result: daybook.ResultPermanent, Error: "nothing says how to undo what " + string(base.Key) + " did"}
+	if len(left) > 0 { // nobody is told that all is back while it is not
+		return daybook.Outcome{Result: daybook.ResultPermanent, Error: "nothing says how to undo " + strings.Join(left, ", ") +
+			": take it back by hand, or leave it, and dismiss this with the reason"}
 	}
 	return daybook.Outcome{Result: daybook.ResultDone, Counts: map[string]int64{"undone": int64(undone)}}
 }

@@ -23,6 +23,7 @@ type stepEndBody struct {
 	Key     daybook.Key     `json:"key,omitempty" doc:"of the run; the token says it too"`
 	Step    string          `json:"step" doc:"its name"`
 	Effect  bool            `json:"effect,omitempty" doc:"as it was begun"`
+	Try     int             `json:"try,omitempty" doc:"as begin gave it: a report that is late is not taken for one of a later try"`
 	Outcome daybook.Result  `json:"outcome,omitempty" doc:"done, not_done, permanent, unclear or unknown; default: done"`
 	Result  json.RawMessage `json:"result,omitempty" doc:"any JSON, handed back whenever a later attempt comes to the step"`
 	Message string          `json:"message,omitempty" doc:"for people"`
@@ -45,6 +46,7 @@ type stepJSON struct {
 	Step    string              `json:"step"`
 	State   daybook.EffectState `json:"state"`
 	WireKey string              `json:"wire_key,omitempty"`
+	Try     int                 `json:"try,omitempty"` // to be told with its end
 	Ask     []string            `json:"ask,omitempty"`
 	Result  json.RawMessage     `json:"result,omitempty"`
 	Message string              `json:"message,omitempty"`
@@ -94,7 +96,7 @@ func (a *api) stepEnd(c *call) (answer, error) {
 	if len(o.Data) > daybook.MaxResultBytes {
 		return answer{}, daybook.Invalid("result of %d bytes: at most %d are kept", len(o.Data), daybook.MaxResultBytes).WithHint("keep its id, and the rest elsewhere")
 	}
-	s, err := a.c.StepEnded(c.Context(), c.who.attempt, b.Step, !b.Effect, o)
+	s, err := a.c.StepEnded(c.Context(), c.who.attempt, b.Step, !b.Effect, b.Try, o)
 	return stepAnswer(c, b.Step, s, err)
 }
 
@@ -134,7 +136,7 @@ func stepAnswer(c *call, step string, s daybook.StepAnswer, err error) (answer, 
 		j.State, j.Message = s.Record.State, s.Err.Error()
 	}
 	if s.Record != nil && !s.Record.Plain {
-		j.WireKey = s.Record.WireKey()
+		j.WireKey, j.Try = s.Record.WireKey(), s.Record.Tries
 	}
 	// That it may begin is said once: who asks again, under whatever Idempotency-Key, is told how it stands.
 	return answer{status: 200, body: j, final: s.Do != daybook.StepBegin}, nil

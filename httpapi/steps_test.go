@@ -228,6 +228,10 @@ func TestStepsThatCannotBe(t *testing.T) {
 				t.Errorf("%s %v: %s, want %s", c.path, c.body, g.text, c.text)
 			}
 		}
+		a.post("begin", doc{"step": "charge", "effect": true}).is(t, 200)
+		if g := a.post("end", doc{"step": "charge", "effect": true, "try": 2, "outcome": "not_done"}).is(t, 409); !strings.Contains(g.text, "not under way") {
+			t.Error(g.text)
+		}
 		a.token = "dba_nonsense"
 		a.post("begin", doc{"step": "charge"}).is(t, 403)
 		a.token = ""

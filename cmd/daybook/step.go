@@ -68,7 +68,7 @@ func (a *app) stepped(code int, err error) error {
 // stepDesk keeps the steps of one attempt.
 type stepDesk interface {
 	ComeTo(ctx context.Context, ask daybook.StepAsk) (daybook.StepAnswer, error)
-	StepEnded(ctx context.Context, step string, plain bool, o daybook.Outcome) (daybook.StepAnswer, error)
+	StepEnded(ctx context.Context, step string, plain bool, try int, o daybook.Outcome) (daybook.StepAnswer, error)
 	StepFound(ctx context.Context, step string, found []daybook.Finding, askedAt time.Time) (daybook.StepAnswer, error)
 }
 
@@ -82,8 +82,8 @@ func (d ownDesk) ComeTo(ctx context.Context, ask daybook.StepAsk) (daybook.StepA
 	return d.Control.ComeTo(ctx, d.id, ask)
 }
 
-func (d ownDesk) StepEnded(ctx context.Context, step string, plain bool, o daybook.Outcome) (daybook.StepAnswer, error) {
-	return d.Control.StepEnded(ctx, d.id, step, plain, o)
+func (d ownDesk) StepEnded(ctx context.Context, step string, plain bool, try int, o daybook.Outcome) (daybook.StepAnswer, error) {
+	return d.Control.StepEnded(ctx, d.id, step, plain, try, o)
 }
 
 func (d ownDesk) StepFound(ctx context.Context, step string, found []daybook.Finding, askedAt time.Time) (daybook.StepAnswer, error) {
@@ -150,18 +150,18 @@ func (a *app) doStep(ctx context.Context, d stepDesk, ask daybook.StepAsk, probe
 			var o daybook.Outcome
 			ran = true
 			o, code = a.runStep(s.Record, ask, argv)
-			s, err = a.tellEnd(ctx, d, ask, o)
+			s, err = a.tellEnd(ctx, d, ask, s.Record.Tries, o)
 		}
 	}
 	return 0, err
 }
 
 // tellEnd tells how a step ended, for as long as the ledger does not answer: it is all that is known of it.
-func (a *app) tellEnd(ctx context.Context, d stepDesk, ask daybook.StepAsk, o daybook.Outcome) (s daybook.StepAnswer, err error) {
+func (a *app) tellEnd(ctx context.Context, d stepDesk, ask daybook.StepAsk, try int, o daybook.Outcome) (s daybook.StepAnswer, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
-		s, err = d.StepEnded(ctx, ask.Step, ask.Plain, o)
+		s, err = d.StepEnded(ctx, ask.Step, ask.Plain, try, o)
 		if daybook.CodeOf(err) != daybook.CodeUnavailable {
 			return s, err
 		}
@@ -226,7 +226,7 @@ func (a *app) runStep(e *daybook.StepRecord, ask daybook.StepAsk, argv []string)
 		a.tellError(err)
 		return daybook.Outcome{Result: daybook.ResultPermanent, Error: "could not be started: " + err.Error()}, 127
 	}
-	_ = cmd.Wait() // the state tells
+	waited := cmd.Wait() // how it ended tells the state
 	status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if status.Signaled() {
 		return daybook.Outcome{Result: daybook.ResultUnknown, Error: "ended by signal " + status.Signal().String()}, 128 + int(status.Signal())
@@ -234,7 +234,7 @@ func (a *app) runStep(e *daybook.StepRecord, ask daybook.StepAsk, argv []string)
 	code := status.ExitStatus()
 	o := daybook.Outcome{Result: runner.ResultOfExit(code, nil)}
 	if o.Result == daybook.ResultDone {
-		if !printed.over {
+		if !printed.over && waited == nil { // else it was cut short
 			o.Data = storedResult(printed.Bytes())
 		}
 	} else {
