@@ -198,9 +198,10 @@ type Job struct {
 	Formerly string `json:",omitempty"`
 }
 
-// WithDefaults fills in what j leaves open. The distance is the shortest one between two windows of the schedule, 0
-// without a schedule; with Window, which must be set, it decides the policy for missed windows.
-func (j Job) WithDefaults(distance time.Duration) Job {
+// WithDefaults fills in what j leaves open. The distances are the shortest and the longest one between two windows of the
+// schedule, 0 without a schedule: with Window, which must be set, the shortest decides the policy for missed windows, and
+// the look-back is no shorter than the longest.
+func (j Job) WithDefaults(shortest, longest time.Duration) Job {
 	set(&j.Priority, P1)
 	set(&j.ClockGap, GapShift)
 	set(&j.ClockRepeat, RepeatFirst)
@@ -222,12 +223,12 @@ func (j Job) WithDefaults(distance time.Duration) Job {
 		set(&j.Missed, CatchUp)
 	case j.Work == Long:
 		set(&j.Missed, SkipMissed)
-	case distance > 0 && distance < shortestDay:
+	case shortest > 0 && shortest < shortestDay:
 		set(&j.Missed, Coalesce)
 	default:
 		set(&j.Missed, CatchUp)
 	}
-	set(&j.CatchupWindow, max(DefaultCatchup, distance))
+	set(&j.CatchupWindow, max(DefaultCatchup, min(longest, MaxDelay)))
 	set(&j.CatchupGap, DefaultGap)
 	if j.Work == Long && (j.Priority != P0 || j.Effects != Once) { // which leaves no window out
 		set(&j.Overlap, OverlapSkip)
@@ -238,12 +239,12 @@ func (j Job) WithDefaults(distance time.Duration) Job {
 	}
 	set(&j.Retry.Jitter, DefaultJitter)
 	set(&j.Expect.Grace, DefaultGrace)
-	if distance > 0 {
+	if shortest > 0 {
+		silence := 2 * shortest
 		if j.Priority == P0 {
-			set(&j.Expect.MaxSilence, distance+2*time.Hour)
-		} else {
-			set(&j.Expect.MaxSilence, 2*distance)
+			silence = shortest + 2*time.Hour
 		}
+		set(&j.Expect.MaxSilence, silence)
 	}
 	set(&j.Expect.MaxRuntime, j.Timeout)
 	return j
@@ -361,8 +362,8 @@ func (j *Job) Check() []Fault {
 		{"expect.grace", j.Expect.Grace}, {"expect.max_silence", j.Expect.MaxSilence}, {"expect.max_runtime", j.Expect.MaxRuntime},
 	} {
 		most := MaxDelay
-		if d.field == "expect.max_silence" { // by default two distances between windows, which may be years
-			most = 3 * MaxDelay
+		if d.field == "expect.max_silence" { // by default two distances between windows, which may be leap years
+			most = 9 * MaxDelay
 		}
 		if d.field != "expect.max_runtime" && d.value < 0 || d.value > most {
 			bad(d.field, Invalid("job %s: %s %s is outside 0 to %s", j.Name, d.field, brief(d.value), brief(most)))

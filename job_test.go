@@ -18,6 +18,9 @@ const defaults = `
                           | 1h       | P1 repeatable     | timed coalesce wait      | 1h      | 168h      | 2h
                           | 1m       | P1 repeatable     | timed coalesce wait      | 1h      | 168h      | 2m
                           | 672h     | P1 repeatable     | timed catch_up wait      | 1h      | 672h      | 1344h
+                          | 672h..744h | P1 repeatable   | timed catch_up wait      | 1h      | 744h      | 1344h
+                          | 1h..14h  | P1 repeatable     | timed coalesce wait      | 1h      | 168h      | 2h
+                          | 35064h   | P1 repeatable     | timed catch_up wait      | 1h      | 8784h     | 70128h
                           |          | P1 repeatable     | timed catch_up wait      | 1h      | 168h      |
 once                      | 24h      | P1 once           | timed catch_up wait      | 1h      | 168h      | 48h
 once                      | 1h       | P1 once           | timed coalesce wait      | 1h      | 168h      | 2h
@@ -56,7 +59,12 @@ func TestDefaults(t *testing.T) {
 				j.Overlap = Overlap(value)
 			}
 		}
-		d := j.WithDefaults(duration(t, cells[1]))
+		from, to, different := strings.Cut(cells[1], "..")
+		if !different {
+			to = from
+		}
+		shortest, longest := duration(t, from), duration(t, to)
+		d := j.WithDefaults(shortest, longest)
 		got := []string{fmt.Sprint(d.Priority, " ", d.Effects), fmt.Sprint(d.Work, " ", d.Missed, " ", d.Overlap)}
 		if !slices.Equal(got, cells[2:4]) || d.Timeout != duration(t, cells[4]) || d.CatchupWindow != duration(t, cells[5]) || d.Expect.MaxSilence != duration(t, cells[6]) {
 			t.Errorf("%s, timeout %s, look-back %s, silence %s", strings.Join(got, " | "), d.Timeout, d.CatchupWindow, d.Expect.MaxSilence)
@@ -66,7 +74,7 @@ func TestDefaults(t *testing.T) {
 			d.Jitter != 0 || d.Remembers != 0 || d.MissedAfter != 0 || d.Expect.MaxRuntime != d.Timeout {
 			t.Errorf("%+v", d)
 		}
-		if again := d.WithDefaults(duration(t, cells[1])); !reflect.DeepEqual(again, d) {
+		if again := d.WithDefaults(shortest, longest); !reflect.DeepEqual(again, d) {
 			t.Errorf("defaults of defaults differ: %+v", again)
 		}
 		if faults := d.Check(); len(faults) > 0 {
@@ -79,7 +87,7 @@ func TestDefaultsKeepWhatIsSaid(t *testing.T) {
 	j := Job{Timeout: -1, Settles: time.Minute, CatchupWindow: time.Hour, CatchupGap: -1, Retry: Retry{Backoff: []time.Duration{}, Jitter: -1},
 		Expect: Expect{Grace: time.Second, MaxSilence: time.Minute, MaxRuntime: time.Hour}, ClockGap: GapSkip, ClockRepeat: RepeatLast,
 		Priority: P0, Effects: Once, Work: Long, Missed: CatchUp, Overlap: OverlapAllow}
-	if d := j.WithDefaults(time.Hour); !reflect.DeepEqual(d, j) {
+	if d := j.WithDefaults(time.Hour, time.Hour); !reflect.DeepEqual(d, j) {
 		t.Errorf("%+v", d)
 	}
 }
@@ -156,7 +164,7 @@ func TestCheck(t *testing.T) {
 		{"a look-back below nothing", func(j *Job) { j.CatchupWindow = -1 }, "catchup_window"},
 		{"grace below nothing", func(j *Job) { j.Expect.Grace = -1 }, "expect.grace"},
 		{"silence below nothing", func(j *Job) { j.Expect.MaxSilence = -1 }, "expect.max_silence"},
-		{"silence for three years", func(j *Job) { j.Expect.MaxSilence = 3*MaxDelay + 1 }, "expect.max_silence"},
+		{"silence for ten years", func(j *Job) { j.Expect.MaxSilence = 9*MaxDelay + 1 }, "expect.max_silence"},
 		{"no limit of the run time", func(j *Job) { j.Expect.MaxRuntime = -1 }, ""},
 		{"a run time of years", func(j *Job) { j.Expect.MaxRuntime = MaxDelay + 1 }, "expect.max_runtime"},
 		{"everything at once", func(j *Job) { *j = Job{Priority: P0, Schedule: "* * * * *", Retry: Retry{Jitter: 2}} }, "name owner timezone effects retry.jitter"},
@@ -191,7 +199,7 @@ func TestCanonical(t *testing.T) {
 	j := good()
 	j.Env, j.Remembers, j.Probe = map[string]string{"B": "2", "A": "1"}, Forever, Command{Argv: []string{"ask", "{wire_key}"}}
 	j.Retry.Backoff = []time.Duration{}
-	j = j.WithDefaults(24 * time.Hour)
+	j = j.WithDefaults(24*time.Hour, 24*time.Hour)
 	back, err := JobFromCanonical(j.Canonical())
 	if err != nil || !reflect.DeepEqual(back, j) || string(back.Canonical()) != string(j.Canonical()) {
 		t.Errorf("%+v, %v", back, err)
@@ -212,7 +220,7 @@ func TestCanonical(t *testing.T) {
 func TestPolicyOfAJob(t *testing.T) {
 	j := good()
 	j.Remembers = 24 * time.Hour
-	j = j.WithDefaults(24 * time.Hour)
+	j = j.WithDefaults(24*time.Hour, 24*time.Hour)
 	if p := j.Policy(); p.Asks || p.Remembers != 24*time.Hour || p.Settles != DefaultSettles || len(p.Retry.Backoff) != 3 {
 		t.Errorf("%+v", p)
 	}

@@ -140,7 +140,7 @@ func planJob(t *testing.T, words string) *Job {
 			t.Fatalf("unknown word %q", word)
 		}
 	}
-	j = j.WithDefaults(24 * time.Hour)
+	j = j.WithDefaults(24*time.Hour, 24*time.Hour)
 	return &j
 }
 
@@ -343,7 +343,7 @@ func TestH23TooManyMissedStarts(t *testing.T) {
 	now := time.Date(2026, 10, 26, 10, 0, 30, 0, time.UTC)
 	first := now.Add(-10 * time.Hour).Truncate(time.Minute).Add(time.Minute)
 	plan := func(m Missed, tooOld int) Rows {
-		j := Job{Name: "poll", Owner: "ops", Timezone: "UTC", Schedule: "* * * * *", Window: PerFire, Missed: m}.WithDefaults(time.Minute)
+		j := Job{Name: "poll", Owner: "ops", Timezone: "UTC", Schedule: "* * * * *", Window: PerFire, Missed: m}.WithDefaults(time.Minute, time.Minute)
 		p := &Plan{Job: &j, Revision: 1, Source: SourceSchedule, From: now.Add(-10 * time.Hour), To: now, Windows: minutes(first, 600)}
 		for i := range tooOld {
 			p.Windows[i].TooOld = true
@@ -394,7 +394,7 @@ func TestH23TooManyMissedStarts(t *testing.T) {
 // Down over the minute of the fire: it runs when up again, late by three minutes, under the key of its date.
 func TestH24RestartLosesTheDueMinute(t *testing.T) {
 	now := time.Date(2026, 10, 26, 15, 3, 0, 0, time.UTC)
-	j := Job{Name: "daily", Owner: "ops", Timezone: "UTC", Schedule: "daily 15:00", Window: Day, Missed: Coalesce}.WithDefaults(24 * time.Hour)
+	j := Job{Name: "daily", Owner: "ops", Timezone: "UTC", Schedule: "daily 15:00", Window: Day, Missed: Coalesce}.WithDefaults(24*time.Hour, 24*time.Hour)
 	fire := now.Add(-3 * time.Minute)
 	p := &Plan{Job: &j, Revision: 1, Source: SourceSchedule, From: now.Add(-6 * time.Minute), To: now,
 		Windows: []PlannedWindow{{Window: october(26), Fires: []string{"2026-10-26T15:00"}, FireAt: fire, Last: fire}}}
@@ -410,7 +410,7 @@ func TestH24RestartLosesTheDueMinute(t *testing.T) {
 // 47 minutes asleep, a fire a minute, the default policy: one run catches up.
 func TestH26BurstAfterSleep(t *testing.T) {
 	now := time.Date(2026, 10, 26, 9, 47, 0, 0, time.UTC)
-	j := Job{Name: "tick", Owner: "ops", Timezone: "UTC", Schedule: "every 1m", Window: PerFire}.WithDefaults(time.Minute)
+	j := Job{Name: "tick", Owner: "ops", Timezone: "UTC", Schedule: "every 1m", Window: PerFire}.WithDefaults(time.Minute, time.Minute)
 	if j.Missed != Coalesce {
 		t.Fatalf("the default below a day is %s", j.Missed)
 	}
@@ -426,7 +426,7 @@ func TestH26BurstAfterSleep(t *testing.T) {
 func TestH27RunPileUp(t *testing.T) {
 	start := time.Date(2026, 10, 26, 9, 0, 0, 0, time.UTC)
 	play := func(o Overlap, m Missed) (started, skipped, coalesced, most int) {
-		j := Job{Name: "tick", Owner: "ops", Timezone: "UTC", Schedule: "every 1m", Window: PerFire, Overlap: o, Missed: m}.WithDefaults(time.Minute)
+		j := Job{Name: "tick", Owner: "ops", Timezone: "UTC", Schedule: "every 1m", Window: PerFire, Overlap: o, Missed: m}.WithDefaults(time.Minute, time.Minute)
 		var waiting []*Run
 		var busyUntil time.Time
 		for i := range 10 {
@@ -472,7 +472,7 @@ func TestH27RunPileUp(t *testing.T) {
 func TestH30OneSecondGrace(t *testing.T) {
 	fire := time.Date(2026, 10, 26, 0, 30, 0, 0, time.UTC)
 	plan := func(m Missed, late time.Duration) Rows {
-		j := Job{Name: "report", Owner: "ops", Timezone: "UTC", Schedule: "daily 00:30", Window: Day, Missed: m, MissedAfter: 10 * time.Minute}.WithDefaults(24 * time.Hour)
+		j := Job{Name: "report", Owner: "ops", Timezone: "UTC", Schedule: "daily 00:30", Window: Day, Missed: m, MissedAfter: 10 * time.Minute}.WithDefaults(24*time.Hour, 24*time.Hour)
 		w := PlannedWindow{Window: october(26), Fires: []string{"2026-10-26T00:30"}, FireAt: fire, Last: fire, Missed: late > j.MissedAfter}
 		return (&Plan{Job: &j, Revision: 1, Source: SourceSchedule, Windows: []PlannedWindow{w}}).Rows(Facts{}, fire.Add(late))
 	}
@@ -529,7 +529,7 @@ func TestNewRun(t *testing.T) {
 			t.Errorf("%s: a line %q", words, r.Line)
 		}
 	}
-	event := Job{Name: "welcome", Window: PerEvent}.WithDefaults(0)
+	event := Job{Name: "welcome", Window: PerEvent}.WithDefaults(0, 0)
 	if r := NewRun(&event, 1, Window{Label: "u_9"}, 1, "", ninth); r.Line != "" || r.Key != "welcome:u_9" {
 		t.Errorf("%+v", r)
 	}

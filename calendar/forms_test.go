@@ -282,28 +282,32 @@ func TestDistance(t *testing.T) {
 		schedule string
 		window   daybook.WindowKind
 		want     time.Duration
+		longest  time.Duration // 0: the same
 	}{
-		{"", "", 0},
-		{"daily 02:30", "", day},
-		{"0 9 * * 1-5", "", day},
-		{"0 9 * * 1", "", 7 * day},
-		{"*/15 * * * *", "", 15 * time.Minute},
-		{"*/15 * * * *", daybook.Day, day},
-		{"every 90s", "", 90 * time.Second},
-		{"every 7d", "", 7 * day},
-		{"0 9,17 * * *", "", 8 * time.Hour},
-		{"0 9,17 * * *", daybook.Day, day},
-		{"0 8 * * *", daybook.PreviousWeek, 7 * day},
-		{"weekly mon 09:00", "", 7 * day},
-		{"monthly 15 09:00", "", 28 * day},
-		{"quarterly last day 18:00", "", 90 * day},
-		{"yearly 03-01 09:00", "", 365 * day},
-		{"yearly 02-29 09:00", "", 1461 * day},
+		{"", "", 0, 0},
+		{"daily 02:30", "", day, 0},
+		{"0 9 * * 1-5", "", day, 3 * day},
+		{"0 9 * * 1", "", 7 * day, 0},
+		{"*/15 * * * *", "", 15 * time.Minute, 0},
+		{"*/15 * * * *", daybook.Day, day, 0},
+		{"every 90s", "", 90 * time.Second, 0},
+		{"every 7d", "", 7 * day, 0},
+		{"0 9,17 * * *", "", 8 * time.Hour, 16 * time.Hour},
+		{"0 9,17 * * *", daybook.Day, day, 0},
+		{"0 8 * * *", daybook.PreviousWeek, 7 * day, 0},
+		{"weekly mon 09:00", "", 7 * day, 0},
+		{"monthly 15 09:00", "", 28 * day, 31 * day},
+		{"quarterly last day 18:00", "", 90 * day, 92 * day},
+		{"yearly 03-01 09:00", "", 365 * day, 366 * day},
+		{"yearly 02-29 09:00", "", 1461 * day, 0},
 	} {
 		s := must(t, Spec{Schedule: c.schedule, Window: c.window, Zone: "Europe/Berlin"})
 		start := time.Now()
-		if got := s.Distance(); got != c.want {
-			t.Errorf("%s %s: %s, want %s", c.schedule, c.window, got, c.want)
+		if c.longest == 0 {
+			c.longest = c.want
+		}
+		if shortest, longest := s.distances(); shortest != c.want || longest != c.longest || s.Distance() != shortest {
+			t.Errorf("%s %s: %s to %s, want %s to %s", c.schedule, c.window, shortest, longest, c.want, c.longest)
 		}
 		if d := time.Since(start); d > 200*time.Millisecond {
 			t.Errorf("%s took %s", c.schedule, d)

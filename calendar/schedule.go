@@ -326,8 +326,14 @@ const (
 // Distance returns the shortest distance between the first fires of two windows, 0 without a schedule. It is measured on
 // the nominal wall clock, where a day has 24 hours whatever clocks do, over at most 500 windows from 2023 on.
 func (s *Schedule) Distance() time.Duration {
+	shortest, _ := s.distances()
+	return shortest
+}
+
+// distances returns the shortest distance and, measured alike, the longest one.
+func (s *Schedule) distances() (shortest, longest time.Duration) {
 	if len(s.lines) == 0 {
-		return 0
+		return 0, 0
 	}
 	u := *s
 	u.zone = zone{time.UTC}
@@ -336,15 +342,19 @@ func (s *Schedule) Distance() time.Duration {
 	begin, _ := period(kind, newDate(sampleYear, 1, 1), 0) // a whole window, or the first distance is that of a part
 	pos := begin.seconds() - 1
 	limit := pos + 9*366*daySeconds
-	var shortest, last int64
+	var last int64
 	for range sampleWindows {
 		c := u.cursor(behind(pos))
 		t, ok := c.next()
 		if !ok || t.at > limit {
 			break
 		}
-		if gap := t.at - last; last != 0 && (shortest == 0 || gap < shortest) {
-			shortest = gap
+		if last != 0 {
+			gap := time.Duration(t.at-last) * time.Second
+			if shortest == 0 || gap < shortest {
+				shortest = gap
+			}
+			longest = max(longest, gap)
 		}
 		last = t.at
 		pos = t.at
@@ -353,7 +363,7 @@ func (s *Schedule) Distance() time.Duration {
 			pos = u.zone.start(to) - 1
 		}
 	}
-	return time.Duration(shortest) * time.Second
+	return shortest, longest
 }
 
 // Complete compiles the schedule of a job and fills in what the job leaves open: the kind of window, then the defaults
@@ -374,5 +384,5 @@ func Complete(j daybook.Job, days *Days) (daybook.Job, *Schedule, error) {
 		return j, nil, daybook.Invalid("job %s: %s", daybook.Clip(j.Name, 64), message).WithHint("%s", hint)
 	}
 	j.Window = s.Window()
-	return j.WithDefaults(s.Distance()), s, nil
+	return j.WithDefaults(s.distances()), s, nil
 }

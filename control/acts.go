@@ -19,6 +19,8 @@ type Acted struct {
 	Run *daybook.Run
 	// Asked: the run is under way, and its executor was asked to end it. What has happened by then decides how it ends.
 	Asked bool
+	// ByLine is the definition that the line of `daybook once` gave that ran the key last; nil where another program does it.
+	ByLine *daybook.Job
 	// AskedBefore names who had asked for the end already; then nothing changed.
 	AskedBefore string
 	// NobodyExecutes: the run waits for an executor, and no serve was seen lately.
@@ -264,6 +266,11 @@ func (c *Control) acted(ctx context.Context, a Acted, now time.Time) (Acted, err
 	var err error
 	if a.Run, err = c.s.Run(ctx, a.Key); err != nil {
 		return a, err
+	}
+	if a.forOnce() {
+		if a.ByLine, err = c.lineOf(ctx, a.Run); err != nil {
+			return a, err
+		}
 	}
 	if a.Run.State.Live() && a.Run.Home != daybook.HomeOnce {
 		nodes, err := c.s.Nodes(ctx)

@@ -15,7 +15,7 @@ func (a Acted) Text() daybook.Text {
 		nobody = nobodyExecutes(a.Run)
 	}
 	if a.forOnce() {
-		once = onceOnly(daybook.JobState{})
+		once = onceOnly(a.ByLine)
 	}
 	return daybook.Say("%s  %s", a.Key, daybook.Join(a.sentence(), held, nobody, once))
 }
@@ -60,7 +60,7 @@ func (a Acted) Next() string { return a.Do().String() }
 func (a Acted) Do() daybook.Text {
 	switch {
 	case a.forOnce():
-		return onceCommand(daybook.JobState{}, a.Run)
+		return onceCommand(a.ByLine, a.Run)
 	case a.NobodyExecutes:
 		return executor(a.Run)
 	case a.Run.State.Live():

@@ -23,6 +23,8 @@ type Answer struct {
 	Span *daybook.Span
 	// Job is the job as the ledger has it: paused by whom and why.
 	Job daybook.JobState
+	// ByLine is the definition that the line of `daybook once` gave that ran the key last; nil where another program does it.
+	ByLine *daybook.Job
 	// Opens is the first fire of the window, or without one its start.
 	Opens time.Time
 	// Difference says where the payload given differs from the one the run was made with.
@@ -88,8 +90,38 @@ func (c *Control) answer(ctx context.Context, t target, reply daybook.Reply, run
 		if r.State == daybook.Running {
 			a.Host = hostsOf(nodes).of(r.Node)
 		}
+		if a.forOnce() {
+			if a.ByLine, err = c.lineOf(ctx, a.run()); err != nil {
+				return a, err
+			}
+		}
 	}
 	return a, nil
+}
+
+// lineOf returns the definition by which a run that waits for `daybook once` was tried last, and without a try made: the
+// command of another day's line may say another day. It is nil where none is found.
+func (c *Control) lineOf(ctx context.Context, r *daybook.Run) (*daybook.Job, error) {
+	tries, err := c.s.Attempts(ctx, r.Key)
+	if err != nil {
+		return nil, err
+	}
+	revision := r.Revision
+	for _, a := range tries {
+		revision = max(revision, a.Revision)
+	}
+	list, err := c.s.Definitions(ctx, r.Job, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	for _, st := range list {
+		if st.Name == r.Job && st.Revision == revision {
+			if j, err := daybook.JobFromCanonical(st.Definition); err == nil {
+				return &j, nil
+			}
+		}
+	}
+	return nil, nil
 }
 
 // cover returns the run that covers a coalesced one, nil for any other.

@@ -53,7 +53,7 @@ func (a Answer) Said() daybook.Text {
 	case a.NobodyExecutes:
 		waits = nobodyExecutes(a.About())
 	case a.forOnce():
-		waits = onceOnly(a.Job)
+		waits = onceOnly(a.ByLine)
 	}
 	return daybook.Join(said, held, waits)
 }
@@ -61,8 +61,8 @@ func (a Answer) Said() daybook.Text {
 func heldText(r *daybook.Run) daybook.Text { return daybook.Say("It is held: %s.", r.Hold) }
 
 // onceOnly says who alone does a run.
-func onceOnly(st daybook.JobState) daybook.Text {
-	if j, err := daybook.JobFromCanonical(st.Definition); err == nil && j.Command.IsZero() {
+func onceOnly(j *daybook.Job) daybook.Text {
+	if j != nil && j.Command.IsZero() {
 		return daybook.Say("No file defines its job: only the program that claims it does it.")
 	}
 	return daybook.Say("No file defines its job: only daybook once runs it.")
@@ -94,12 +94,11 @@ func (a Answer) forOnce() bool {
 func (a Answer) doesItself() bool { return a.Ask.Source == daybook.SourceOnce || a.Ask.Take != nil }
 
 // onceCommand is the line that runs a key of a job that no file defines.
-func onceCommand(st daybook.JobState, r *daybook.Run) daybook.Text {
-	j, err := daybook.JobFromCanonical(st.Definition)
-	if err == nil && j.Command.IsZero() {
+func onceCommand(j *daybook.Job, r *daybook.Run) daybook.Text {
+	if j != nil && j.Command.IsZero() {
 		return daybook.Say("start the program that claims %s", r.Key)
 	}
-	if err != nil || r.Subject != "" || r.Window.Date == "" || j.Window == daybook.PerFire || r.Key.Parts().N > 1 {
+	if j == nil || r.Subject != "" || r.Window.Date == "" || j.Window == daybook.PerFire || r.Key.Parts().N > 1 {
 		return daybook.Say("the line of %s, which begins daybook once --job %s", r.Job, r.Job)
 	}
 	date := r.Window.Date
@@ -146,7 +145,7 @@ func (a Answer) Do() daybook.Text {
 		return executor(a.About())
 	}
 	if a.forOnce() {
-		return onceCommand(a.Job, a.run())
+		return onceCommand(a.ByLine, a.run())
 	}
 	switch a.Because {
 	case daybook.BecauseNoKey, daybook.BecauseNothingToReplay:

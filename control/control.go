@@ -86,6 +86,8 @@ type Doors interface {
 	Secret(ctx context.Context, fresh func() string) (string, error)
 	// Definition returns the definition that counts for a job.
 	Definition(ctx context.Context, job string) (*daybook.Job, error)
+	// Definitions returns those that counted at some instant from `from` on, oldest first.
+	Definitions(ctx context.Context, job string, from time.Time) ([]daybook.JobState, error)
 	Claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*daybook.Run, error)
 	Begin(ctx context.Context, r *daybook.Run, e *daybook.StepRecord, now time.Time) error
 	Renew(ctx context.Context, held []*daybook.Run, lease, now time.Time) ([]daybook.Notice, error)

@@ -268,6 +268,17 @@ func TestOnceDefinesItsOwnJobs(t *testing.T) {
 		if a = b.trigger(q); a.Job.Revision != 2 {
 			t.Errorf("changed: revision %d", a.Job.Revision)
 		}
+		b.at(utc("2026-10-27T12:00:00")) // the next day's line says its day to the command too
+		j.Command = daybook.Command{Argv: []string{"./backup", "2026-10-27"}}
+		if a = b.trigger(q); a.Job.Revision != 3 || a.Key != "backup:2026-10-27" {
+			t.Errorf("the next day: %s, revision %d", a.Key, a.Job.Revision)
+		}
+		for window, words := range map[string]string{"2026-10-26": "'all of it'", "2026-10-27": "2026-10-27"} {
+			a := b.trigger(control.Request{Job: "backup", Window: window})
+			if want := "daybook once --job backup --tz UTC --schedule '0 2 * * *' --window day --date " + window + " -- ./backup " + words; a.Next() != want {
+				t.Errorf("%s: %s, want %s", window, a.Next(), want)
+			}
+		}
 		j.Name = "other"
 		b.refusedWith(daybook.CodeInvalid, q)
 	})

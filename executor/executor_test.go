@@ -131,7 +131,7 @@ func newRoom(t *testing.T, s *store.Store, change func(*daybook.Job), on daybook
 	if change != nil {
 		change(&j)
 	}
-	j = j.WithDefaults(0)
+	j = j.WithDefaults(0, 0)
 	r := &room{t: t, s: s, job: &j, now: T0, outcome: daybook.Outcome{Result: daybook.ResultDone}, leave: make(chan struct{})}
 	r.survivor = survivor{alive: map[string]bool{}, report: map[string]daybook.Outcome{}}
 	if on == nil {

@@ -347,6 +347,22 @@ func TestH23AnyDowntimeIsDecidedByPolicy(t *testing.T) {
 	}
 }
 
+// The look-back that nobody set holds a whole window, of the longest month too: down from the fire of January until two
+// hours before that of February, the one of January is caught up.
+func TestH23TheDefaultLookBackHoldsTheLongestWindow(t *testing.T) {
+	storetest.Each(t, func(ctx context.Context, t *testing.T, s *store.Store) {
+		b := newBench(ctx, t, s, "2025-12-31T00:00:00Z")
+		j := job("bill", "monthly 1 09:00")
+		b.load(j)
+		b.restart()
+		b.now = instant("2026-02-01T07:00:00Z")
+		b.load(j)
+		b.to("2026-02-01T07:00:00Z")
+		b.want("rows", b.rows("bill"), "2026-01 scheduled (missed)")
+		b.want("spans", b.spans("bill"))
+	})
+}
+
 // Starting after ten hours and 600 windows takes less than two seconds, whatever the policy. A busy machine gets a second
 // and a third chance.
 func TestH23StartingAfterALongDowntimeIsQuick(t *testing.T) {

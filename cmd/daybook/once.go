@@ -148,13 +148,27 @@ func (a *app) onceOn(ctx context.Context, l *ledger, o onceFlags, argv []string)
 	return a.onceEnded(l, r, exit)
 }
 
+// ledgerFlags are the flags of this call that name the ledger, and a space.
+func (a *app) ledgerFlags() string {
+	if a.flags.db != "" {
+		return "--db " + shellWord(config.Mask(a.flags.db)) + " "
+	}
+	if a.flags.config != "" {
+		return "-c " + shellWord(a.flags.config) + " "
+	}
+	return ""
+}
+
 // onLedger names the ledger in a command to type next: one that a file names is found without, the others are not.
 func (a *app) onLedger(l *ledger, command string) string {
 	rest, ours := strings.CutPrefix(command, "daybook ")
-	if l == nil { // a server keeps it
+	if !ours || l == nil { // a server keeps it
 		return command
 	}
-	if env, _ := a.LookupEnv("DAYBOOK_DB"); !ours || env != "" || l.file != nil && a.flags.db == "" {
+	if flags := a.ledgerFlags(); flags != "" {
+		return "daybook " + flags + rest
+	}
+	if env, _ := a.LookupEnv("DAYBOOK_DB"); env != "" || l.file != nil {
 		return command
 	}
 	return "daybook --db " + shellWord(config.Mask(l.url)) + " " + rest

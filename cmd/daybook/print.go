@@ -300,8 +300,12 @@ func (a *app) next(command string) {
 	}
 }
 
-// nextText suggests what to do, if there is something.
+// nextText suggests what to do, if there is something. A line of `daybook once` names the ledger: without one it would take
+// one of its own, and the work would be done again.
 func (a *app) nextText(do daybook.Text) {
+	if rest, ok := strings.CutPrefix(do.String(), "daybook once "); ok {
+		do = daybook.Say("%s", "daybook "+a.ledgerFlags()+"once "+rest)
+	}
 	if !do.IsZero() {
 		a.say("  → %s", do)
 	}

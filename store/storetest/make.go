@@ -16,7 +16,7 @@ func Job(name string, change ...func(*daybook.Job)) *daybook.Job {
 	for _, c := range change {
 		c(&j)
 	}
-	j = j.WithDefaults(24 * time.Hour)
+	j = j.WithDefaults(24*time.Hour, 24*time.Hour)
 	return &j
 }
 
