@@ -61,11 +61,11 @@ the end of the gap) or repeat (the time occurs twice and fires once).`
 	textCompletion     = "Write the completion script of a shell"
 	textCompletionLong = `Once it is loaded, the Tab key completes commands, flags, job names and keys. It asks the ledger by reading only,
 gives up after less than a second, and says nothing when there is no ledger.`
-	textCompletionExample = `  source <(daybook completion bash)                                        # bash, this session
+	textCompletionExample = `  source <(daybook completion bash)                                        # bash, for now
   daybook completion bash > /etc/bash_completion.d/daybook                 # bash, every session
   daybook completion zsh > "${fpath[1]}/_daybook"                          # zsh
   daybook completion fish > ~/.config/fish/completions/daybook.fish        # fish
-  daybook completion powershell | Out-String | Invoke-Expression           # PowerShell, this session`
+  daybook completion powershell | Out-String | Invoke-Expression           # PowerShell, for now`
 
 	textMan        = "Write the manual pages into a directory"
 	textManLong    = `One page for each command, from the same texts as --help. Pages that are there are replaced.`
