@@ -102,7 +102,7 @@ func (c *chaos) play(kills int) {
 		switch n := c.random.IntN(10); {
 		case n == 0 && len(c.alive()) < 2: // stopped beyond its lease, with another that takes over
 			c.stops++
-			_ = s.cmd.Process.Signal(syscall.SIGSTOP)
+			c.standStill(s)
 			c.serve()
 			c.pass(lease + time.Duration(c.random.IntN(2000))*time.Millisecond)
 			_ = s.cmd.Process.Signal(syscall.SIGCONT)

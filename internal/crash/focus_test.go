@@ -421,7 +421,7 @@ func TestStoppedBeyondTheLease(t *testing.T) {
 `, func(w *world) {
 		s := w.served()
 		w.triggered("short", "told", "long", "again")
-		_ = s.cmd.Process.Signal(syscall.SIGSTOP)
+		w.standStill(s)
 		w.served()
 		// The command ended while its daybook stood still: nobody has its exit code but that one.
 		w.ends("short:"+day, daybook.Dead)

@@ -297,6 +297,31 @@ func (w *world) kill(s *served, children bool) {
 	<-s.ended
 }
 
+// standStill stops a process where it holds no lock on a SQLite ledger: one that stands still with the lock keeps everybody
+// out until it goes on, as any other program would.
+func (w *world) standStill(s *served) {
+	w.t.Helper()
+	path, lite := strings.CutPrefix(w.url, "sqlite:")
+	if !lite {
+		_ = s.cmd.Process.Signal(syscall.SIGSTOP)
+		return
+	}
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(200)&_txlock=immediate")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer db.Close()
+	w.until("it stands still without the lock", func() bool {
+		_ = s.cmd.Process.Signal(syscall.SIGSTOP)
+		tx, err := db.BeginTx(w.t.Context(), nil)
+		if err != nil {
+			_ = s.cmd.Process.Signal(syscall.SIGCONT)
+			return false
+		}
+		return tx.Rollback() == nil
+	})
+}
+
 // terminate asks a process to stop and returns its exit code.
 func (w *world) terminate(s *served) int {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
