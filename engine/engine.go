@@ -49,7 +49,7 @@ type Options struct {
 	// nothing takes their reports.
 	URL, LocalURL string
 	// Ledger is how a command of this machine names the ledger: a URL, or a reference to one. Work with steps is told it.
-	// Empty: it reaches the ledger by LocalURL, or not at all.
+	// Empty: a command cannot mark its steps.
 	Ledger    string
 	NoMigrate bool // refuse an older schema instead of bringing it up to date
 	ReadOnly  bool // only look into the ledger: nothing is written, and an older schema is refused

@@ -143,8 +143,7 @@ func (r *reports) Close(token string) {
 	delete(r.ids, token)
 }
 
-// rights lets a command with steps speak for its attempt: to the ledger itself, or, as another user who cannot reach that, to
-// the door of this process.
+// rights lets a command with steps speak for its attempt, to the ledger itself.
 func (e *Engine) rights(ctx context.Context, r *daybook.Run, j *daybook.Job) (env map[string]string, token string, err error) {
 	if j.Command.IsZero() {
 		return nil, "", nil
@@ -153,11 +152,8 @@ func (e *Engine) rights(ctx context.Context, r *daybook.Run, j *daybook.Job) (en
 		return nil, "", err
 	}
 	env = map[string]string{"DAYBOOK_TOKEN": token}
-	if e.o.Ledger != "" && j.User == "" {
+	if e.o.Ledger != "" {
 		env["DAYBOOK_DB"] = e.o.Ledger
-	}
-	if base := e.base(j); base != "" {
-		env["DAYBOOK_SERVER"] = base
 	}
 	return env, token, nil
 }

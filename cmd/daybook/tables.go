@@ -37,7 +37,7 @@ var exitCodes = []entry{
 	{code(daybook.ExitUnreachable), daybook.Say("the ledger is out of reach, or nobody executes")},
 	{code(daybook.ExitElsewhere), daybook.Say("once only: the key is running elsewhere, or a later try may succeed")},
 	{code(daybook.ExitTimeout), daybook.Say("once: the command was ended at its timeout; job trigger --wait=D, run watch --for D: the run goes on")},
-	{code(daybook.ExitDaybook), daybook.Say("once only: Daybook itself refused or failed; any other code is that of the command")},
+	{code(daybook.ExitDaybook), daybook.Say("once, step, effect: Daybook itself refused or failed; any other code is that of the command")},
 }
 
 func code(n int) string { return fmt.Sprint(n) }
