@@ -13,6 +13,7 @@ import (
 func (r *Run) nextSteps(t Transition, o Outcome, p Policy, now time.Time) Transition {
 	after := r.afterAttempt(&t, now)
 	if len(after.OpenSteps()) == 0 {
+		t.Close = after.closing(LetterSettled, "probe", "", now) // it stood open while the work asked, for a person
 		return after.ending(t, o, p, now)
 	}
 	if o.Result == ResultLost {

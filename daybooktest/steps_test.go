@@ -288,3 +288,54 @@ func TestARenamedEffect(t *testing.T) {
 		}
 	})
 }
+
+// A person lets an effect be asked for again by the work itself. Whatever the far side says, it closes the letter that stood open
+// meanwhile, and the run goes on.
+func TestAPersonLetsTheWorkAskAgain(t *testing.T) {
+	for _, says := range []daybook.Answer{daybook.Yes, daybook.No, daybook.CannotTell} {
+		t.Run(string(says), func(t *testing.T) {
+			each(t, func(t *testing.T, db engine.DB) {
+				e := daybooktest.New(t, db)
+				answer, sent := daybook.CannotTell, 0
+				e.Handle(stepped(), func(ctx context.Context, r *daybook.Run) error {
+					_, err := daybook.Effect(ctx, r, "charge", daybook.EffectOf[int]{
+						Do: func(context.Context, string) (int, error) {
+							if sent++; sent == 1 {
+								return 0, daybook.Unknown(errors.New("reset"))
+							}
+							return sent, nil
+						},
+						Probe: func(context.Context, string) (int, daybook.Answer, error) { return 1, answer, nil },
+					})
+					return err
+				})
+				e.At(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+				e.At(time.Date(2026, 3, 2, 3, 30, 0, 0, time.UTC))
+				const key = daybook.Key("renew:2026-03-02")
+				if r := find(t, e, key); r.State != daybook.Dead || r.Letter.Kind != daybook.LetterUnknown {
+					t.Fatalf("%s is %s, letter %+v", key, r.State, r.Letter)
+				}
+				answer = says
+				if _, err := e.Control().Resolve(t.Context(), ops, key, "charge", daybook.AsAsk, ""); err != nil {
+					t.Fatal(err)
+				}
+				e.Advance(10 * time.Minute)
+				state, letter, tries := daybook.Done, daybook.LetterSettled, 1
+				switch says {
+				case daybook.No:
+					tries = 2
+				case daybook.CannotTell:
+					state, letter = daybook.Dead, daybook.LetterOpen
+				}
+				r := find(t, e, key)
+				if r.State != state || r.Letter.State != letter || sent != tries {
+					t.Errorf("%s is %s, its letter %s, after %d tries; want %s, %s, %d", key, r.State, r.Letter.State, sent, state, letter, tries)
+				}
+				alerts, err := e.Store().Alerts(t.Context(), true, 10)
+				if err != nil || (len(alerts) == 0) != (letter == daybook.LetterSettled) {
+					t.Errorf("open alerts %v, %v", alerts, err)
+				}
+			})
+		})
+	}
+}

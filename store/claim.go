@@ -90,10 +90,10 @@ func (t *tx) claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*dayb
 	for _, k := range keys {
 		r := found[daybook.Key(k)]
 		claimed = append(claimed, r)
-		if r.Asking == "" {
+		if r.Asking == "" && (!r.Steps || r.Attempts < 2) {
 			continue
 		}
-		// A letter stands open while the far side is asked again; the answer closes it.
+		// A letter stands open while the far side is asked again, here or by the work itself; the answer closes it.
 		if err := t.s.loadLetter(ctx, t.query, r); err != nil {
 			return nil, err
 		}
