@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"time"
@@ -105,6 +106,9 @@ func (a *app) stepCommand(ctx context.Context, verb string, args []string, ask d
 		return 0, daybook.Invalid("%s is for commands of a job with steps: there is no DAYBOOK_TOKEN", verb).
 			WithHint("set steps: true in the job, and let daybook run it")
 	}
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE) // whoever reads what is printed may be gone: how it ended is told all the same
+	defer signal.Stop(pipes)
 	code := 0
 	err := a.withSteps(ctx, token, func(d stepDesk) (err error) {
 		code, err = a.doStep(ctx, d, ask, probe, args[1:])
@@ -182,8 +186,10 @@ func (a *app) printStored(data json.RawMessage) error {
 	if json.Unmarshal(data, &text) != nil {
 		text = string(data) + "\n"
 	}
-	_, err := io.WriteString(a.Stdout, text)
-	return err
+	if _, err := io.WriteString(a.Stdout, text); !errors.Is(err, syscall.EPIPE) {
+		return err
+	}
+	return nil
 }
 
 // storedResult is what a command printed, as the result of its step: JSON as it is, anything else as text.
@@ -216,11 +222,23 @@ func (k *kept) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// forgiving passes on what it can: that nobody takes what a command prints must not end the command.
+type forgiving struct{ io.Writer }
+
+func (w forgiving) Write(p []byte) (int, error) {
+	_, _ = w.Writer.Write(p)
+	return len(p), nil
+}
+
+// stepDrain is how long the output of a step is still read once its command has ended while a child of it holds the pipe.
+const stepDrain = 2 * time.Second
+
 // runStep runs the command of a step. What it prints on stdout is its result, if that is short enough to be kept.
 func (a *app) runStep(e *daybook.StepRecord, ask daybook.StepAsk, argv []string) (daybook.Outcome, int) {
 	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // ended with its group, as the whole attempt is
 	printed := &kept{}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.Stdin, io.MultiWriter(a.Stdout, printed), a.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.Stdin, io.MultiWriter(forgiving{a.Stdout}, printed), forgiving{a.Stderr}
+	cmd.WaitDelay = stepDrain
 	cmd.Env = stepEnv(e, ask)
 	if err := cmd.Start(); err != nil {
 		a.tellError(err)
@@ -234,7 +252,7 @@ func (a *app) runStep(e *daybook.StepRecord, ask daybook.StepAsk, argv []string)
 	code := status.ExitStatus()
 	o := daybook.Outcome{Result: runner.ResultOfExit(code, nil)}
 	if o.Result == daybook.ResultDone {
-		if !printed.over && waited == nil { // else it was cut short
+		if !printed.over && (waited == nil || errors.Is(waited, exec.ErrWaitDelay)) { // else it was cut short
 			o.Data = storedResult(printed.Bytes())
 		}
 	} else {
