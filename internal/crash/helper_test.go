@@ -25,6 +25,8 @@ const (
 	envGateway = "DAYBOOK_CRASH_GATEWAY"
 	envDiary   = "DAYBOOK_CRASH_DIARY"
 	envServe   = "DAYBOOK_CRASH_SERVE" // which of several processes
+	envGate    = "DAYBOOK_CRASH_GATE"  // where work is stopped
+	envFar     = "DAYBOOK_CRASH_FAR"   // the services outside, with the gate between
 )
 
 // Exit codes of work.
@@ -106,7 +108,11 @@ func helper(args []string) int {
 		}
 		return 0
 	case "ask":
-		return ask()
+		return ask(os.Getenv(envGateway) + "/charges")
+	case "ask-far":
+		return askFar()
+	case "far":
+		return farStep(args[1])
 	}
 	write("begin", 0)
 	code := work(args[0], args[1:])
@@ -221,7 +227,7 @@ func report(text string) {
 	}
 }
 
-var client = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+var client = &http.Client{Timeout: 25 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
 // charge charges the job, as a customer, for the window, as a day, and says what a careful program would say of the
 // answer.
@@ -250,14 +256,15 @@ func charge() int {
 }
 
 // ask is the probe: 0 yes, 1 no, else it cannot tell.
-func ask() int {
-	r, err := http.NewRequest(http.MethodGet, os.Getenv(envGateway)+"/charges", nil)
+func ask(url string) int {
+	r, err := http.NewRequest(http.MethodGet, url, nil)
 	if err != nil {
 		panic(err)
 	}
 	q := r.URL.Query()
 	q.Set("key", os.Getenv("DAYBOOK_WIRE_KEY"))
 	r.URL.RawQuery = q.Encode()
+	r.Header.Set(callerPid, strconv.Itoa(os.Getpid()))
 	answer, err := client.Do(r)
 	if err != nil {
 		return 2

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -76,7 +77,8 @@ type world struct {
 	diary   string
 	log     *os.File
 	config  string
-	me      string // this program
+	me      string   // this program
+	extra   []string // environment of what is started
 
 	mu     sync.Mutex
 	serves []*served // alive
@@ -167,8 +169,8 @@ func (w *world) tail() {
 }
 
 func (w *world) env() []string {
-	return append(os.Environ(), envHelper+"=1", envGateway+"="+w.gateway, envDiary+"="+w.diary, "DAYBOOK_CRASH_DB="+w.url,
-		"XDG_STATE_HOME="+filepath.Join(w.dir, "state"))
+	return slices.Concat(os.Environ(), w.extra, []string{envHelper + "=1", envGateway + "=" + w.gateway, envDiary + "=" + w.diary,
+		"DAYBOOK_CRASH_DB=" + w.url, "XDG_STATE_HOME=" + filepath.Join(w.dir, "state")})
 }
 
 func (w *world) startGateway() {
