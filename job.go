@@ -191,11 +191,15 @@ type Job struct {
 	CatchupGap    time.Duration // negative: none
 	Overlap       Overlap
 
-	Serial   string `json:",omitempty"`
-	Retry    Retry
-	Expect   Expect
-	Paused   bool   `json:",omitempty"`
-	Formerly string `json:",omitempty"`
+	Serial   string   `json:",omitempty"`
+	Subjects *Listing `json:",omitempty"`
+	// HasSubjects says that a registered Go function names the subjects; set by the engine.
+	HasSubjects bool   `json:",omitempty"`
+	Zone        string `json:",omitempty"` // ZoneOfSubject, or empty
+	Retry       Retry
+	Expect      Expect
+	Paused      bool   `json:",omitempty"`
+	Formerly    string `json:",omitempty"`
 }
 
 // WithDefaults fills in what j leaves open. The distances are the shortest and the longest one between two windows of the
@@ -318,6 +322,14 @@ func (j *Job) Check() []Fault {
 	}
 	if event && j.Schedule != "" {
 		bad("schedule", Invalid("job %s has work: event and a schedule", j.Name).WithHint("remove one: an event job is started by its events"))
+	}
+	if j.Fans() && event {
+		bad("subjects", Invalid("job %s has subjects and work: event", j.Name).WithHint("remove one: each event has a run of its own already"))
+	}
+	if j.Zone != "" && j.Zone != ZoneOfSubject {
+		bad("zone", Invalid("zone: %q is not one of %s", Clip(j.Zone, 40), Words([]string{ZoneOfSubject})).WithHint("the zone of the job is its timezone"))
+	} else if j.Zone != "" && !j.Fans() {
+		bad("zone", Invalid("job %s has zone: subject and no subjects", j.Name).WithHint("name them under subjects, or leave zone out"))
 	}
 	if j.Work == Long && j.Effects == Once && !j.Steps {
 		bad("steps", Invalid("job %s has work: long with effects: once and no steps", j.Name).

@@ -30,6 +30,7 @@ const (
 type Letter struct {
 	ID       string
 	Key      Key
+	Parent   Key // of the run of a subject: the run that listed it
 	Job      string
 	Priority Priority
 	Kind     LetterKind
@@ -52,8 +53,9 @@ const (
 	AlertJobLate        AlertKind = "job_late"
 	AlertScheduleFault  AlertKind = "schedule_fault"
 	AlertClockLeap      AlertKind = "clock_leap"
-	AlertDoneTwice      AlertKind = "done_twice" // a probe found the effect under two wire keys
-	AlertOvertaken      AlertKind = "overtaken"  // a node plans with a definition that is no longer the current one
+	AlertDoneTwice      AlertKind = "done_twice"   // a probe found the effect under two wire keys
+	AlertBreakerOpen    AlertKind = "breaker_open" // the subjects of a run fail alike, and it waits for a person
+	AlertOvertaken      AlertKind = "overtaken"    // a node plans with a definition that is no longer the current one
 )
 
 // Alert is a row that tells a person of a change, written in the transaction of the change. One per key and kind stands
@@ -68,6 +70,8 @@ type Alert struct {
 	LastGood  string // the last good window
 	At        time.Time
 	ClosedAt  time.Time // recovered or acknowledged
+	// Shared says that it is about the subjects of the run Key: the first of them that needs it writes it for all.
+	Shared bool
 }
 
 // NewAlert builds an alert. One without a job and either last error or last good window cannot be built: that is a

@@ -95,7 +95,10 @@ func NewRun(j *Job, revision int64, w Window, n int, subject string, now time.Ti
 		Priority: j.Priority, Lane: LaneLive, Effects: j.Effects, Work: j.Work, Steps: j.Steps, Revision: revision, Zone: j.Timezone,
 		State: Scheduled, CreatedAt: now,
 	}
-	if j.Overlap == OverlapWait && j.Work != Event {
+	switch {
+	case j.Fans() && subject != "":
+		r.Parent = KeyParts{Job: j.Name, Window: w.Label, N: n}.Key()
+	case j.Overlap == OverlapWait && j.Work != Event:
 		r.Line = j.Name
 	}
 	return r

@@ -59,7 +59,13 @@ const (
 	ReasonAgain           Reason = "again"   // a further attempt of a done run
 	ReasonReopened        Reason = "reopened"
 	ReasonRunSkipped      Reason = "run skipped"
+	ReasonFannedOut       Reason = "fanned out" // its subjects are listed: it is done when all of their runs have ended
+	ReasonNextZone        Reason = "next zone"  // likewise, and it lists once more when the hour of a further zone has come
+	ReasonBreaker         Reason = "breaker"    // its subjects fail alike: no more are let go
 )
+
+// HoldTurn holds the run of a subject until its parent lets it go.
+const HoldTurn Reason = "turn"
 
 // Run is the record of one key. What changes while it is live is guarded by State, Fence and Claim.
 type Run struct {
@@ -83,6 +89,9 @@ type Run struct {
 	Hold      Reason    // not empty: not to be claimed, for this reason
 	Due       time.Time // when it may be claimed, or was first due
 	NotBefore time.Time // the nominal start; Due moves with the ladder, this does not
+	Fans      bool      // its subjects were listed: each has a run of its own, whose Parent it is
+	Rests     bool      // of its subjects' runs none is under way: only open letters keep it from its end, or a zone to come
+	Listed    int64     // of a subject: the fence of the attempt of its parent that listed it last; 0: it was asked for by itself
 	Home      string    // who may claim it: "" any serve, HomeOnce only `daybook once`, else the application of that name
 	Line      string    // runs of one line wait for each other, oldest window first; empty: none
 	Serial    string

@@ -101,8 +101,27 @@ type Claimer interface {
 	// Definition returns the definition that counts for a job, also one that no file defines. That of a name that another
 	// job carries on is that job's.
 	Definition(ctx context.Context, job string) (*Job, error)
+	// ListChildren and Vanished are those of FanStore.
+	ListChildren(ctx context.Context, parent *Run, children []*Run) (fresh, known int, err error)
+	Vanished(ctx context.Context, parent *Run) (int64, error)
 	Stepper
 	Mover
+}
+
+// FanStore is the store as those see it who list subjects, and look after runs that have them.
+type FanStore interface {
+	// ListChildren writes the runs of subjects that the holder of parent lists, if they are new, and notes of the others that
+	// they are listed again. known counts those that an earlier listing, or a person, had made: the rest was named twice by
+	// this one. An error with CodeStale: parent is not held any more.
+	ListChildren(ctx context.Context, parent *Run, children []*Run) (fresh, known int, err error)
+	// Vanished counts the subjects that an earlier listing named and the current attempt of parent did not.
+	Vanished(ctx context.Context, parent *Run) (int64, error)
+	// Fanouts returns runs with subjects that are to be looked at.
+	Fanouts(ctx context.Context, now time.Time, limit int) ([]Key, error)
+	// Look looks at one by the rule of Fanout.Next, and carries out what that decides.
+	Look(ctx context.Context, k Key, p Policy, portion int, now time.Time) error
+	// Definition returns the definition that counts for a job.
+	Definition(ctx context.Context, job string) (*Job, error)
 }
 
 // Stepper keeps the steps of a run for whoever holds it.
@@ -156,6 +175,9 @@ type Desk interface {
 	Ensure(ctx context.Context, j *Job, home string, now time.Time) (JobState, error)
 	// Accept records that a person accepts one change of a definition, with the act. A second time changes nothing.
 	Accept(ctx context.Context, a Acceptance, act Activity) error
+	// ReplaySubjects replays a part of the open letters of the subjects of a run, but those of unknown outcomes, behind a key.
+	// next is where the next part begins; empty: there is none.
+	ReplaySubjects(ctx context.Context, k, after Key, who, note string, now time.Time) (replayed []Key, next Key, err error)
 	// HighestN returns the highest n of job:window~n that exists, 0 for none, under any name of the job.
 	HighestN(ctx context.Context, job, window, subject string) (int, error)
 	// Holds and the end of one.
@@ -204,6 +226,8 @@ type Reader interface {
 	JobStates(ctx context.Context) ([]JobState, error)
 	Spans(ctx context.Context, job string, from time.Time) ([]Span, error)
 	LastGood(ctx context.Context) (map[string]Good, error)
+	// Subjects counts the subjects of a run; of a run without it counts none.
+	Subjects(ctx context.Context, k Key) (SubjectCounts, error)
 	Counts(ctx context.Context) (Counts, error)
 	Nodes(ctx context.Context) ([]Node, error)
 	Holds(ctx context.Context) ([]Hold, error)

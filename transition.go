@@ -23,9 +23,11 @@ const (
 	OnReopen     Move = "reopen"
 	OnAgain      Move = "again"
 	OnRunSkipped Move = "run skipped"
-	OnCover      Move = "cover"  // another run takes it in before its start
-	OnUndo       Move = "undo"   // a person lets what it did be taken back; nothing of it runs again
-	OnUndone     Move = "undone" // that is over
+	OnCover      Move = "cover"    // another run takes it in before its start
+	OnUndo       Move = "undo"     // a person lets what it did be taken back; nothing of it runs again
+	OnUndone     Move = "undone"   // that is over
+	OnList       Move = "list"     // its subjects were listed: each has a run of its own
+	OnSubjects   Move = "subjects" // those have all ended, or it is known that they cannot
 )
 
 // Arrow is one allowed move.
@@ -82,6 +84,15 @@ var Arrows = []Arrow{
 	{Dead, OnUndo, Dead},
 	{Done, OnUndone, Done},
 	{Dead, OnUndone, Dead}, // the letter is closed: compensated
+
+	{Running, OnList, Running},
+	{Running, OnList, Retryable}, // zones are left whose hour has not come
+	{Running, OnSubjects, Done},
+	{Running, OnSubjects, Cancelled},
+	{Running, OnSubjects, Dead}, // the breaker's ladder is used up, or the listing named what is no subject
+	{Retryable, OnSubjects, Cancelled},
+	{Retryable, OnSubjects, Dead},
+	{Dead, OnReplay, Running}, // the breaker is closed
 }
 
 // Transition is a decided move of one run with every row that changes with it. The store applies it in one transaction,
@@ -126,8 +137,12 @@ type Transition struct {
 	Close    *Letter       // how the open letter is closed; a late report that closes none is stale when one is open
 	Alerts   []*Alert
 	Activity *Activity
-	Make     *Run        // a run that is made with the move
-	Then     *Transition // a move of another run that is made with this one, or the whole of it is not made
+	Listed   *Listed // with OnList: what was listed
+	// Parent is the run that listed the subject of this one; what becomes of it is told to whoever looks after that one.
+	Parent Key
+	Fans   bool        // the run has subjects: whoever looks after it looks again
+	Make   *Run        // a run that is made with the move
+	Then   *Transition // a move of another run that is made with this one, or the whole of it is not made
 }
 
 // Activity is one act of a person or of Daybook on a person's behalf. It is append-only.
@@ -430,6 +445,12 @@ func (r *Run) Replay(who, note string, now time.Time) (Transition, error) {
 	t.Close = r.closing(LetterReplayed, who, note, now)
 	t.To, t.Reason, t.Due, t.Failures, t.Losses = Retryable, ReasonReplayed, now, 0, 0
 	t.Effect, t.Steps = r.afterRefusal(), r.stepsAfterRefusal()
+	switch r.Reason { // the breaker is closed
+	case ReasonBreaker:
+		t.To, t.Reason = Running, ReasonFannedOut
+	case ReasonNextZone:
+		t.Reason = ReasonNextZone
+	}
 	return t, nil
 }
 
@@ -516,7 +537,7 @@ func (r *Run) RunSkipped(now time.Time) Transition {
 
 func (r *Run) move(on Move, now time.Time) Transition {
 	return Transition{Key: r.Key, On: on, From: r.State, Fence: r.Fence, Claim: r.Claim, Asking: r.Asking, CancelledBy: r.CancelledBy,
-		Marks: r.Marks, Failures: r.Failures, Losses: r.Losses, Again: r.Again, At: now}
+		Marks: r.Marks, Failures: r.Failures, Losses: r.Losses, Again: r.Again, At: now, Parent: r.SubjectOf(), Fans: r.Fans}
 }
 
 // keep ends a further attempt: the run is done as it was, with the result it had.
@@ -618,7 +639,7 @@ func (r *Run) dead(t Transition, kind LetterKind, lastError string, now time.Tim
 		kind = LetterUnknown
 	}
 	t.To, t.Reason, t.Error, t.Again = Dead, ReasonNone, lastError, false
-	l := Letter{Key: r.Key, Job: r.Job, Priority: r.Priority, OpenedAt: now}
+	l := Letter{Key: r.Key, Parent: r.SubjectOf(), Job: r.Job, Priority: r.Priority, OpenedAt: now}
 	if r.Letter != nil && t.Close == nil && (r.Letter.State == LetterOpen || r.Letter.State == LetterDismissed) {
 		l = *r.Letter
 		l.ClosedAt, l.ClosedBy, l.Note = time.Time{}, "", ""
@@ -629,7 +650,7 @@ func (r *Run) dead(t Transition, kind LetterKind, lastError string, now time.Tim
 	if kind == LetterUnknown {
 		alert = AlertUnknownOutcome
 	}
-	t.Alerts = append(t.Alerts, NewAlert(alert, r.Key, r.Job, r.Priority, lastError, "", now))
+	t.Alerts = append(t.Alerts, r.alert(alert, lastError, now))
 	return t
 }
 

@@ -104,6 +104,12 @@ type Standing struct {
 	LetterState  LetterState
 	OtherPayload bool // the caller gave a payload, and it is not the one the run was made with
 
+	// Of a run whose subjects were listed.
+	FannedOut bool
+	UnderWay  bool // some of them are
+	Failed    bool // some have a letter that can be replayed
+	Unknown   bool // some have one whose outcome is unknown
+
 	// Of a new key.
 	NotOpen    bool   // its first fire, or without a schedule its window, still lies ahead
 	Paused     bool   // the job is paused
@@ -124,6 +130,8 @@ const (
 	ActAgain      Act = "again"       // a further attempt of a done run
 	ActReplay     Act = "replay"
 	ActRunSkipped Act = "run skipped"
+	// ActReplaySubjects is not the store's: who asked replays the letters of the subjects, a part at a time.
+	ActReplaySubjects Act = "replay subjects"
 )
 
 // Reply is the answer to an Ask. Exit is the exit code of the command line, HTTP the status of the API. Because and
@@ -174,6 +182,7 @@ const (
 	BecausePayload         = "other payload"
 	BecauseReplayed        = "replayed"
 	BecauseNothingToReplay = "nothing to replay"
+	BecauseSubjects        = "open letters of subjects"
 )
 
 // Decide is the table of triggers against states: what asking again does. It is pure; the store calls it inside the
@@ -222,6 +231,12 @@ func decide(a Ask, s Standing) Reply {
 	}
 	if s.Undoing && !byClock && (s.State == Done || s.State == Dead) {
 		return refused(BecauseUndoing)
+	}
+	if s.FannedOut && !s.UnderWay && (s.Failed || s.Unknown) {
+		if replay && s.Failed {
+			return started(ActReplaySubjects, BecauseReplayed)
+		}
+		return refused(BecauseSubjects)
 	}
 	switch s.State {
 	case Scheduled:
@@ -283,6 +298,12 @@ func decide(a Ask, s Standing) Reply {
 		return refused(BecauseCancelled)
 	}
 	return refused(string(s.State))
+}
+
+// With returns s with what is known of the subjects of a run that was listed.
+func (s Standing) With(f Fanout) Standing {
+	s.FannedOut, s.UnderWay, s.Failed, s.Unknown = true, f.UnderWay, f.Failed, f.Unknown
+	return s
 }
 
 // HashPayload returns the fingerprint of a payload given by a caller: SHA-256 of its JSON with white space removed and

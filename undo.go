@@ -50,6 +50,9 @@ func (r *Run) Undo(who, note string, now time.Time) (Transition, error) {
 	switch {
 	case r.Key.IsUndo():
 		return Transition{}, Conflict("%s is an undo itself", r.Key)
+	case r.Fans:
+		return Transition{}, Conflict("%s is done for each of its subjects by itself, and is undone so", r.Key).
+			WithHint("daybook run undo %s/SUBJECT --reason …", r.Key)
 	case r.Reason == ReasonUndoing:
 		return Transition{}, Conflict("%s is being undone already", r.Key).WithHint("daybook run show %s", r.Key.Undo())
 	case r.Reason == ReasonUndone, r.Reason == ReasonCompensated:

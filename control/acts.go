@@ -88,11 +88,31 @@ func (c *Control) replay(ctx context.Context, p Person, k daybook.Key, note stri
 		if err != nil {
 			return Answer{}, err
 		}
+		replayed := 0
+		if reply.Act == daybook.ActReplaySubjects {
+			if replayed, err = c.replaySubjects(ctx, p, run.Key, note, now); err != nil {
+				return Answer{}, err
+			}
+		}
 		if reply.Outcome == daybook.Started {
 			c.o.Wake()
 		}
 		t.answeredBy(run)
-		return c.answer(ctx, t, reply, run, now)
+		a, err := c.answer(ctx, t, reply, run, now)
+		a.Replayed = replayed
+		return a, err
+	}
+}
+
+// replaySubjects replays the letters of the subjects of a run, a part at a time: when it is cut off, the rest is asked for
+// by the same act again.
+func (c *Control) replaySubjects(ctx context.Context, p Person, k daybook.Key, note string, now time.Time) (n int, err error) {
+	for after := daybook.Key(""); ; {
+		replayed, next, err := c.s.ReplaySubjects(ctx, k, after, p.Name, note, now)
+		if n += len(replayed); err != nil || next == "" {
+			return n, err
+		}
+		after = next
 	}
 }
 

@@ -21,6 +21,10 @@ type Answer struct {
 	Cover *daybook.Run
 	// Span is the row of skipped windows in which a key without a record lies.
 	Span *daybook.Span
+	// Subjects says how the subjects of the run stand that the answer is about; nil: it has none.
+	Subjects *daybook.SubjectCounts
+	// Replayed are the subjects whose letters were replayed with it.
+	Replayed int
 	// Job is the job as the ledger has it: paused by whom and why.
 	Job daybook.JobState
 	// ByLine is the definition that the line of `daybook once` gave that ran the key last; nil where another program does it.
@@ -73,6 +77,9 @@ func (c *Control) answer(ctx context.Context, t target, reply daybook.Reply, run
 	if a.Cover, err = c.cover(ctx, run); err != nil {
 		return a, err
 	}
+	if a.Subjects, err = c.subjectsOf(ctx, a.About()); err != nil {
+		return a, err
+	}
 	if reply.Because == daybook.BecausePayload && run != nil {
 		a.Difference = difference(run.Input, t.ask.Payload, run.PayloadHash)
 	}
@@ -97,6 +104,15 @@ func (c *Control) answer(ctx context.Context, t target, reply daybook.Reply, run
 		}
 	}
 	return a, nil
+}
+
+// subjectsOf counts the subjects of a run; nil: it has none.
+func (c *Control) subjectsOf(ctx context.Context, r *daybook.Run) (*daybook.SubjectCounts, error) {
+	if r == nil || !r.Fans {
+		return nil, nil
+	}
+	n, err := c.s.Subjects(ctx, r.Key)
+	return &n, err
 }
 
 // lineOf returns the definition by which a run that waits for `daybook once` was tried last, and without a try made: the

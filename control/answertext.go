@@ -163,6 +163,11 @@ func (a Answer) Do() daybook.Text {
 		return command("daybook run show %s", key.Undo())
 	case daybook.BecauseLetter:
 		return command("daybook dead replay %s", key)
+	case daybook.BecauseSubjects:
+		if a.Subjects != nil && a.Subjects.Letters == 0 {
+			return command("daybook dead list")
+		}
+		return command("daybook dead replay %s", key)
 	case daybook.BecauseUnknown:
 		return resolveCommand(key, a.About())
 	case daybook.BecauseDismissed, daybook.BecauseCancelled:
@@ -226,11 +231,16 @@ func (a Answer) zone() *time.Location { return location(a.run().Zone) }
 func (a Answer) sentence() daybook.Text {
 	r := a.run()
 	switch a.Because {
+	case daybook.BecauseSubjects:
+		return daybook.Say("has %s. None is started beside its letter: replay it.", subjectsText(a.Subjects))
 	case daybook.BecauseNew:
 		return a.started()
 	case daybook.BecauseAgain:
 		return daybook.Say("started: one further attempt under the same key. It stays done if this attempt fails.")
 	case daybook.BecauseReplayed:
+		if a.Act == daybook.ActReplaySubjects {
+			return a.subjectsReplayed()
+		}
 		return daybook.Say("started again under the same key, failures reset.")
 	case daybook.BecauseRunSkipped:
 		return daybook.Say("started: the window had been skipped.")
@@ -245,6 +255,9 @@ func (a Answer) sentence() daybook.Text {
 	case daybook.BecauseScheduled:
 		return a.scheduled()
 	case daybook.BecauseRunning:
+		if r.FannedOut() && a.Subjects != nil {
+			return daybook.Say("is under way: %s. Nothing was started beside it.", subjectsText(a.Subjects))
+		}
 		return daybook.Say("is running: attempt %d since %s on %s. Nothing was started beside it.", r.Attempts, a.when(r.ClaimedAt), whoever(oneLine(a.Host)))
 	case daybook.BecauseRetryable:
 		return a.retryable()
@@ -339,6 +352,8 @@ func (a Answer) retryable() daybook.Text {
 		next = daybook.Say("at %s (in %s)", a.when(r.Due), short(r.Due.Sub(a.At)))
 	}
 	switch {
+	case r.FannedOut() && a.Subjects != nil:
+		return daybook.Say("is under way: %s. It is listed once more %s.", subjectsText(a.Subjects), next)
 	case r.Hold != "":
 		return daybook.Say("is under way: attempt %d ended, and the next is held: %s.", r.Attempts, r.Hold)
 	case r.Reason == daybook.ReasonSettling:
@@ -354,6 +369,9 @@ func (a Answer) retryable() daybook.Text {
 func (a Answer) done() daybook.Text {
 	r := a.run()
 	at, by, counts := a.when(r.EndedAt), byWhom(r.FirstSource, r.FirstActor), counted(r.Counts)
+	if a.Subjects != nil && len(r.Counts) == 0 {
+		counts = daybook.Say(" (%s)", subjectsText(a.Subjects))
+	}
 	if a.Because == daybook.BecauseOnce {
 		return daybook.Say("was done at %s by %s%s, and its job has effects: once: it is not repeated under this key.", at, by, counts)
 	}

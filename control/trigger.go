@@ -84,7 +84,11 @@ func (c *Control) Preview(ctx context.Context, p Person, q Request) (Answer, err
 	if err == nil && a.Cover != nil && reply.Because == daybook.BecauseCovered {
 		about := t.ask
 		about.Payload = nil
-		if as := daybook.Decide(about, standingOf(a.Cover, "")); as.Act == daybook.ActNone {
+		stands, err := c.standingWith(ctx, a.Cover, "")
+		if err != nil {
+			return a, err
+		}
+		if as := daybook.Decide(about, stands); as.Act == daybook.ActNone {
 			a.Reply = as
 		}
 	}
@@ -386,7 +390,8 @@ func (c *Control) standing(ctx context.Context, t target) (*daybook.Run, daybook
 		return nil, daybook.Standing{}, err
 	}
 	if run != nil {
-		return run, standingOf(run, hash), nil
+		s, err := c.standingWith(ctx, run, hash)
+		return run, s, err
 	}
 	s := daybook.Standing{NotOpen: t.ask.NotOpen, EventJob: t.ask.EventJob, Paused: t.state.Paused}
 	if t.ask.Effects == daybook.Once {
@@ -405,6 +410,16 @@ func (c *Control) standing(ctx context.Context, t target) (*daybook.Run, daybook
 		s.Exists, s.State, s.SpanReason = true, daybook.Skipped, span.Reason
 	}
 	return nil, s, err
+}
+
+// standingWith is standingOf with what is known of the subjects of a run.
+func (c *Control) standingWith(ctx context.Context, r *daybook.Run, hash string) (daybook.Standing, error) {
+	s := standingOf(r, hash)
+	if !r.FannedOut() {
+		return s, nil
+	}
+	n, err := c.s.Subjects(ctx, r.Key)
+	return s.With(daybook.Fanout{UnderWay: n.UnderWay() > 0, Failed: n.Letters > 0, Unknown: n.Unknown > 0}), err
 }
 
 func standingOf(r *daybook.Run, hash string) daybook.Standing {

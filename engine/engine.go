@@ -20,6 +20,7 @@ import (
 	"github.com/daybook-run/daybook/calendar"
 	"github.com/daybook-run/daybook/control"
 	"github.com/daybook-run/daybook/executor"
+	"github.com/daybook-run/daybook/fanout"
 	"github.com/daybook-run/daybook/internal/loop"
 	"github.com/daybook-run/daybook/pruner"
 	"github.com/daybook-run/daybook/runner"
@@ -75,6 +76,7 @@ type Engine struct {
 	clock    *clock
 	schedule *scheduler.Scheduler
 	exec     *executor.Executor
+	fans     *fanout.Fanout
 	control  *control.Control
 	reports  *reports
 
@@ -108,6 +110,8 @@ type Definition struct {
 	// Do and Ask are the registered function and its probe, for a job without a command.
 	Do  runner.Func
 	Ask runner.ProbeFunc
+	// List names the subjects of a window; nil: the job has none, or the file says where they are listed.
+	List daybook.Lister
 }
 
 // Open verifies the handles and opens the ledger in them, which is made if there is none. At most one Options is given.
@@ -145,12 +149,13 @@ func Open(ctx context.Context, db DB, options ...Options) (*Engine, error) {
 	e.sender.put(alert.New(s, e.alerts(e.set)))
 	e.clock = newClock(s, e.node, o.Now, o.Boot, o.Log)
 	e.clock.byHand = o.ByHand
+	e.fans = fanout.New(s, fanout.Options{Portion: e.portion, Woke: func() { e.exec.Wake() }, Log: o.Log})
 	e.exec = executor.New(e.rows, executor.Options{Node: e.node.ID, Home: e.home, Slots: e.set.Slots, Lease: o.Lease, Dir: o.Dir, Survivor: &o.Exec, NewID: newID,
-		Clock: e.clock.Now, Work: e.workOf, MayClaim: e.clock.usable, Rights: e.rights, Log: o.Log})
+		Clock: e.clock.Now, Work: e.workOf, MayClaim: e.clock.usable, Rights: e.rights, InZone: e.inZone, Ended: e.fans.Wake, Log: o.Log})
 	e.schedule = scheduler.New(s, scheduler.Options{Compile: e.compile, TZData: e.node.TZData, Home: e.home, Log: o.Log, Woke: e.exec.Wake})
 	e.rescue.Executor = e.exec
 	e.reports = newReports(e)
-	e.control = control.New(e.rows, control.Options{Clock: e.clock.Now, Days: e.days, Defined: e.defined, Home: e.home, Wake: e.exec.Wake, Told: e.told, Printed: e.exec.Printed,
+	e.control = control.New(e.rows, control.Options{Clock: e.clock.Now, Days: e.days, Defined: e.defined, Home: e.home, Wake: e.wake, Told: e.told, Printed: e.exec.Printed,
 		MayClaim: e.clock.usable, Lease: o.Lease, NewID: newID, NewSecret: newSecret, ReadReport: runner.ParseReport, SafeText: runner.SafeText, Secrets: e.exec.Secrets, Reported: e.reports.came})
 	return e, nil
 }
@@ -314,6 +319,9 @@ func (e *Engine) complete(s Settings, d Definition) (scheduler.Job, executor.Wor
 	if d.Ask != nil {
 		d.Job.HasProbe = true
 	}
+	if d.List != nil {
+		d.Job.HasSubjects = true
+	}
 	j, err := e.compile(d.Job)
 	if err != nil {
 		return j, executor.Work{}, err
@@ -330,7 +338,7 @@ func (e *Engine) complete(s Settings, d Definition) (scheduler.Job, executor.Wor
 	if err != nil {
 		return j, executor.Work{}, err
 	}
-	w := executor.Work{Job: j.Job, Runner: r, Undoer: runner.Undoer(j.Job, o), Env: d.Env}
+	w := executor.Work{Job: j.Job, Runner: r, Undoer: runner.Undoer(j.Job, o), List: listOf(d), Env: d.Env}
 	if p, ok := r.(daybook.Prober); ok && j.Asks() {
 		w.Prober = p
 	}
@@ -436,6 +444,7 @@ func (p planner) Tick(ctx context.Context, now time.Time) (bool, error) {
 func (e *Engine) working() []loop.Item {
 	return []loop.Item{
 		{Name: "claims", Service: executor.Claims{Executor: e.exec}, Every: time.Second, Wake: e.exec.Woken()},
+		{Name: "subjects", Service: e.fans, Every: time.Second, Wake: e.fans.Woken()},
 		{Name: "leases", Service: executor.Leases{Executor: e.exec}, Every: e.exec.Every()},
 		{Name: "rescue", Service: &executor.Rescue{Executor: e.exec}, Every: e.exec.Every()},
 		{Name: "beat", Service: service(func(ctx context.Context, now time.Time) (bool, error) { return false, e.beat(ctx, now) }), Every: beatEvery},

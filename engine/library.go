@@ -18,13 +18,13 @@ import (
 )
 
 // HandleOption says more about how a job is done.
-type HandleOption func(*Definition)
+type HandleOption = daybook.HandleOption
 
 // Probe says how to ask the far side whether the effect with a wire key happened, and what it has of it. It is asked when an
 // attempt ended without a clear answer. An error is cannot tell.
 func Probe[T any](ask func(ctx context.Context, wireKey string) (T, daybook.Answer, error)) HandleOption {
-	return func(d *Definition) {
-		d.Ask = func(ctx context.Context, wireKey string) (any, daybook.Answer, error) {
+	return func(h *daybook.Handling) {
+		h.Ask = func(ctx context.Context, wireKey string) (any, daybook.Answer, error) {
 			return ask(ctx, wireKey)
 		}
 	}
@@ -37,10 +37,11 @@ func Probe[T any](ask func(ctx context.Context, wireKey string) (T, daybook.Answ
 // What is wrong with a job is collected, and returned by Err, Trigger and Start. Handle panics after Start: nobody would
 // hear of what it collects.
 func (e *Engine) Handle(job daybook.Job, work func(ctx context.Context, r *daybook.Run) error, options ...HandleOption) {
-	d := Definition{Job: job, Do: work}
+	var h daybook.Handling
 	for _, o := range options {
-		o(&d)
+		o(&h)
 	}
+	d := Definition{Job: job, Do: work, Ask: h.Ask, List: h.List}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.stop != nil {
@@ -240,7 +241,7 @@ func (e *Engine) RunDue(ctx context.Context) error {
 
 // turn lets every room that RunDue needs work once.
 func (e *Engine) turn(ctx context.Context) (again bool, err error) {
-	for _, s := range []daybook.Service{planner{e}, &e.rescue, executor.Claims{Executor: e.exec}} {
+	for _, s := range []daybook.Service{planner{e}, &e.rescue, executor.Claims{Executor: e.exec}, e.fans} {
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
@@ -260,7 +261,14 @@ func (e *Engine) NextDue(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
+	look, err := e.store.NextLook(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
 	next, ok := e.schedule.Next()
+	if !look.IsZero() && (!ok || look.Before(next)) {
+		next, ok = look, true
+	}
 	for _, at := range due {
 		if !ok || at.Before(next) {
 			next, ok = at, true

@@ -34,6 +34,10 @@ func (x *Executor) attempt(ctx context.Context, f *flight) {
 		return
 	}
 	f.secrets = secretsOf(work.Job, env)
+	if work.lists(f.run) {
+		x.list(ctx, f, work, env)
+		return
+	}
 	if !x.begin(ctx, f, work) {
 		return
 	}

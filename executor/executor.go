@@ -6,6 +6,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"sync"
 	"time"
@@ -29,8 +30,12 @@ type Work struct {
 	Runner daybook.Runner
 	Prober daybook.Prober                    // nil: the far side cannot be asked
 	Undoer daybook.Undoer                    // nil: nothing is taken back
+	List   ListFunc                          // nil: the job is not done for each of its subjects by itself
 	Env    func() (map[string]string, error) // secrets, resolved when the attempt starts; nil: none
 }
+
+// ListFunc names the subjects of a run: see daybook.Lister.
+type ListFunc func(ctx context.Context, w daybook.Window, o daybook.Order) iter.Seq2[daybook.Subject, error]
 
 // Options of New.
 type Options struct {
@@ -49,6 +54,11 @@ type Options struct {
 	// Rights returns the environment by which work with steps that is started outside this process speaks for its attempt, and
 	// the token in it. Nil: there is none.
 	Rights func(ctx context.Context, r *daybook.Run, j *daybook.Job) (env map[string]string, token string, err error)
+	// InZone returns the window of a label as a job has it in another zone, and its first fire there. Required where jobs are
+	// done for subjects that have zones of their own.
+	InZone func(j *daybook.Job, zone, label string) (daybook.Window, time.Time, error)
+	// Ended hears that runs of subjects ended, or were listed. May be nil.
+	Ended func()
 	// MayClaim says why nothing is to be claimed here now; ends are written all the same. Nil: nothing stands in the way.
 	MayClaim func() error
 	Log      *slog.Logger
@@ -96,6 +106,9 @@ func New(store daybook.Claimer, o Options) *Executor {
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
+	}
+	if o.Ended == nil {
+		o.Ended = func() {}
 	}
 	return &Executor{store: store, o: o, wake: make(chan struct{}, 1), flights: make(map[daybook.Key]*flight), landed: make(chan struct{})}
 }
@@ -356,6 +369,12 @@ func (x *Executor) write(ctx context.Context) (wrote bool, err error) {
 		}
 		if err := x.late(ctx, f); err != nil {
 			return false, err
+		}
+	}
+	for _, m := range transitions {
+		if m.Parent != "" || m.Fans {
+			x.o.Ended()
+			break
 		}
 	}
 	x.mu.Lock()

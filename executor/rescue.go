@@ -72,6 +72,7 @@ func (s *Rescue) Tick(ctx context.Context, now time.Time) (more bool, err error)
 	}
 	if len(moves)+len(questions) > 0 {
 		s.Wake()
+		s.o.Ended()
 	}
 	return len(runs) == rescueBatch && len(moves) > 0, errors.Join(faults...)
 }

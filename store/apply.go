@@ -204,8 +204,9 @@ const wakeRun = `UPDATE daybook_runs SET state = '', reason = '' WHERE key = $1 
 
 const enterLive = `INSERT INTO daybook_live (key, job, state, reason, due_us, priority, lane, home, line, start_us, serial, parent,
   fence, claim, node, attempts, failures, losses, again, last_error, marks)
-SELECT key, job, $2, $3, $4, priority, lane, COALESCE((SELECT j.home FROM daybook_jobs j WHERE j.name = daybook_runs.job), home), line, start_us, serial, parent,
-  fence, claim, node, attempts, $5, $6, $7, last_error, marks + $8
+SELECT key, job, $2, $3, $4, priority, lane, COALESCE((SELECT j.home FROM daybook_jobs j WHERE j.name = daybook_runs.job), home),
+  CASE WHEN $2 = 'running' AND EXISTS (SELECT 1 FROM daybook_live o WHERE o.line = daybook_runs.line AND o.line <> '' AND o.state = 'running') THEN '' ELSE line END,
+  start_us, serial, parent, fence, claim, node, attempts, $5, $6, $7, last_error, marks + $8
 FROM daybook_runs WHERE key = $1`
 
 const moveRest = `UPDATE daybook_runs SET state = $6, reason = $7, failures = $8, losses = $9,
@@ -280,6 +281,9 @@ func (t *tx) consequences(ctx context.Context, ts []daybook.Transition) error {
 		return err
 	}
 	if err := t.holdWaiting(ctx, ts); err != nil {
+		return err
+	}
+	if err := t.fans(ctx, ts); err != nil {
 		return err
 	}
 	for i := range ts {
@@ -367,13 +371,13 @@ func attemptRow(a *daybook.Attempt) []any {
 
 const closeLetter = `UPDATE daybook_letters SET state = $2, closed_us = $3, closed_by = $4, note = $5 WHERE id = $1 AND state = 'open'`
 
-const openLetter = `INSERT INTO daybook_letters (id, key, job, priority, kind, state, error, opened_us) VALUES ($1, $2, $3, $4, $5, 'open', $6, $7)
+const openLetter = `INSERT INTO daybook_letters (id, key, job, priority, kind, state, error, opened_us, parent) VALUES ($1, $2, $3, $4, $5, 'open', $6, $7, $8)
 ON CONFLICT (key) WHERE state = 'open' DO NOTHING`
 
 const reopenLetter = `UPDATE daybook_letters SET kind = $2, state = 'open', error = $3, closed_us = 0, closed_by = '', note = ''
 WHERE id = $1 AND state = $4`
 
-const closeAlerts = `UPDATE daybook_alerts SET closed_us = $2 WHERE key = $1 AND kind IN ('dead_letter', 'unknown_outcome') AND closed_us = 0`
+const closeAlerts = `UPDATE daybook_alerts SET closed_us = $2 WHERE key = $1 AND kind IN ('dead_letter', 'unknown_outcome', 'breaker_open') AND closed_us = 0`
 
 func (t *tx) letters(ctx context.Context, m *daybook.Transition) error {
 	if l := m.Close; l != nil {
@@ -384,8 +388,10 @@ func (t *tx) letters(ctx context.Context, m *daybook.Transition) error {
 		if n == 0 {
 			return errLetter
 		}
-		if _, err := t.exec(ctx, closeAlerts, string(m.Key), us(m.At)); err != nil {
-			return err
+		if m.Parent == "" { // that of subjects is closed by whoever looks after their parent, when it was the last
+			if _, err := t.exec(ctx, closeAlerts, string(m.Key), us(m.At)); err != nil {
+				return err
+			}
 		}
 	}
 	l := m.Letter
@@ -395,7 +401,7 @@ func (t *tx) letters(ctx context.Context, m *daybook.Transition) error {
 	var n int64
 	var err error
 	if l.ID == "" {
-		n, err = t.exec(ctx, openLetter, t.s.newID(), string(l.Key), l.Job, string(l.Priority), string(l.Kind), clean(l.Error, daybook.MaxErrorBytes), us(l.OpenedAt))
+		n, err = t.exec(ctx, openLetter, t.s.newID(), string(l.Key), l.Job, string(l.Priority), string(l.Kind), clean(l.Error, daybook.MaxErrorBytes), us(l.OpenedAt), string(l.Parent))
 	} else {
 		was := daybook.LetterOpen // asked again by a person, and not settled by the answer
 		if m.On == daybook.OnReopen {

@@ -468,6 +468,9 @@ func (s *Store) CancelRunning(ctx context.Context, k daybook.Key, fence int64, a
 		if n == 0 {
 			return daybook.New(daybook.CodeStale, "%s is not running any more", k)
 		}
+		if _, err := t.exec(ctx, lookSoon, string(k), us(act.At)); err != nil {
+			return err
+		}
 		return t.insertActivity(ctx, &act)
 	})
 }

@@ -176,7 +176,7 @@ func (t *tx) recordFires(ctx context.Context, triggers []*daybook.Trigger, fresh
 	return nil
 }
 
-const selectLiveOfJobs = `SELECT l.job, l.key, l.state, l.attempts, l.reason, l.lane FROM daybook_live l WHERE l.job /*in $1*/ AND l.parent = '' ORDER BY l.start_us DESC, l.key DESC`
+const selectLiveOfJobs = `SELECT l.job, l.key, l.state, l.attempts, l.reason, l.lane FROM daybook_live l WHERE l.job /*in $1*/ AND l.parent = '' AND l.rests = 0 ORDER BY l.start_us DESC, l.key DESC`
 
 // facts reads what the ledger knows that matters to the plans.
 func (t *tx) facts(ctx context.Context, plans []*daybook.Plan, moved map[string]daybook.Facts) ([]daybook.Facts, error) {

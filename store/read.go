@@ -139,7 +139,7 @@ func (s *Store) Triggers(ctx context.Context, k daybook.Key) ([]daybook.Trigger,
 	return list, err
 }
 
-const letterColumns = `SELECT id, key, job, priority, kind, state, error, opened_us, closed_us, closed_by, note, refused FROM daybook_letters `
+const letterColumns = `SELECT id, key, parent, job, priority, kind, state, error, opened_us, closed_us, closed_by, note, refused FROM daybook_letters `
 
 const selectOpenLetters = letterColumns + `WHERE state = 'open' ORDER BY priority, opened_us LIMIT $1`
 

@@ -18,25 +18,27 @@ const runColumns = `r.key, r.job, r.label, r.date, r.subject, r.parent, r.start_
   COALESCE(l.state, r.state), COALESCE(l.reason, r.reason), COALESCE(l.fence, r.fence), COALESCE(l.claim, r.claim),
   COALESCE(l.node, r.node), COALESCE(l.attempts, r.attempts), COALESCE(l.failures, r.failures), COALESCE(l.losses, r.losses),
   COALESCE(l.last_error, r.last_error), COALESCE(l.hold, ''), COALESCE(l.due_us, 0), COALESCE(l.lease_us, 0),
-  COALESCE(l.asking, ''), COALESCE(l.claimed_us, 0), COALESCE(l.begun_us, 0), COALESCE(l.again, 0), COALESCE(l.cancelled_by, ''), COALESCE(l.marks, r.marks)
+  COALESCE(l.asking, ''), COALESCE(l.claimed_us, 0), COALESCE(l.begun_us, 0), COALESCE(l.again, 0), COALESCE(l.cancelled_by, ''), COALESCE(l.marks, r.marks),
+  r.fans, r.listed, COALESCE(l.rests, 0)
   FROM daybook_runs r LEFT JOIN daybook_live l ON l.key = r.key`
 
 func scanRun(rows *sql.Rows) (*daybook.Run, error) {
 	var r daybook.Run
 	var start, end, coverStart, coverEnd, steps, created, notBefore, started, ended, pruned int64
-	var due, lease, claimed, begun, again int64
+	var due, lease, claimed, begun, again, fans, rests int64
 	var payload, result, counts string
 	if err := rows.Scan(&r.Key, &r.Job, &r.Window.Label, &r.Window.Date, &r.Subject, &r.Parent, &start, &end, &coverStart, &coverEnd,
 		&r.Fire, &r.Zone, &r.TZData, &r.Priority, &r.Lane, &r.Home, &r.Effects, &r.Work, &steps, &r.Line, &r.Serial, &r.Revision,
 		&r.CoveredBy, &payload, &r.PayloadHash, &r.Triggers, &r.Refused, &r.FirstSource, &r.FirstActor,
 		&created, &notBefore, &started, &ended, &result, &r.ResultHash, &counts, &pruned,
 		&r.State, &r.Reason, &r.Fence, &r.Claim, &r.Node, &r.Attempts, &r.Failures, &r.Losses,
-		&r.LastError, &r.Hold, &due, &lease, &r.Asking, &claimed, &begun, &again, &r.CancelledBy, &r.Marks); err != nil {
+		&r.LastError, &r.Hold, &due, &lease, &r.Asking, &claimed, &begun, &again, &r.CancelledBy, &r.Marks,
+		&fans, &r.Listed, &rests); err != nil {
 		return nil, err
 	}
 	r.Window.Start, r.Window.End = at(start), at(end)
 	r.Cover = daybook.Bounds{Start: at(coverStart), End: at(coverEnd)}
-	r.Steps, r.Again = steps != 0, again != 0
+	r.Steps, r.Again, r.Fans, r.Rests = steps != 0, again != 0, fans != 0, rests != 0
 	r.CreatedAt, r.NotBefore, r.StartedAt, r.EndedAt, r.PrunedAt = at(created), at(notBefore), at(started), at(ended), at(pruned)
 	r.Due, r.Lease, r.ClaimedAt, r.BegunAt = at(due), at(lease), at(claimed), at(begun)
 	r.Input, r.Result = raw(payload), raw(result)
@@ -59,7 +61,7 @@ const selectRun = `SELECT ` + runColumns + ` WHERE r.key = $1`
 
 const selectRunsIn = `SELECT ` + runColumns + ` WHERE r.key /*in $1*/`
 
-const selectLetterOf = `SELECT id, key, job, priority, kind, state, error, opened_us, closed_us, closed_by, note, refused
+const selectLetterOf = `SELECT id, key, parent, job, priority, kind, state, error, opened_us, closed_us, closed_by, note, refused
 FROM daybook_letters WHERE key = $1 ORDER BY opened_us DESC, id DESC LIMIT 1`
 
 // query is what tx and the read pool share.
@@ -135,18 +137,18 @@ func (s *Store) findRuns(ctx context.Context, q query, keys []string) (map[daybo
 func scanLetter(rows *sql.Rows) (daybook.Letter, error) {
 	var l daybook.Letter
 	var opened, closed int64
-	err := rows.Scan(&l.ID, &l.Key, &l.Job, &l.Priority, &l.Kind, &l.State, &l.Error, &opened, &closed, &l.ClosedBy, &l.Note, &l.Refused)
+	err := rows.Scan(&l.ID, &l.Key, &l.Parent, &l.Job, &l.Priority, &l.Kind, &l.State, &l.Error, &opened, &closed, &l.ClosedBy, &l.Note, &l.Refused)
 	l.OpenedAt, l.ClosedAt = at(opened), at(closed)
 	return l, err
 }
 
 const insertRuns = `WITH v (key, job, label, date, subject, parent, start_us, end_us, cover_start_us, cover_end_us, fire, zone, tzdata,
   priority, lane, home, effects, work, steps, line, serial, revision, state, reason, covered_by, payload, payload_hash,
-  triggers, first_source, first_actor, created_us, not_before_us, ended_us) AS
-  (/*rows t t t t t t b b b b t t t t t t t t b t t b t t t t t b t t b b b*/)
+  triggers, first_source, first_actor, created_us, not_before_us, ended_us, listed) AS
+  (/*rows t t t t t t b b b b t t t t t t t t b t t b t t t t t b t t b b b b*/)
 INSERT INTO daybook_runs (key, job, label, date, subject, parent, start_us, end_us, cover_start_us, cover_end_us, fire, zone, tzdata,
   priority, lane, home, effects, work, steps, line, serial, revision, state, reason, covered_by, payload, payload_hash,
-  triggers, first_source, first_actor, created_us, not_before_us, ended_us)
+  triggers, first_source, first_actor, created_us, not_before_us, ended_us, listed)
 SELECT * FROM v WHERE TRUE ON CONFLICT (key) DO NOTHING RETURNING key`
 
 const insertLive = `WITH v (key, job, state, reason, hold, due_us, priority, lane, home, line, start_us, serial, parent) AS
@@ -167,7 +169,7 @@ func (t *tx) insertRuns(ctx context.Context, runs []*daybook.Run) (map[daybook.K
 		rows[i] = []any{string(r.Key), r.Job, r.Window.Label, r.Window.Date, r.Subject, string(r.Parent), us(r.Window.Start), us(r.Window.End),
 			us(r.Cover.Start), us(r.Cover.End), r.Fire, r.Zone, r.TZData, string(r.Priority), string(r.Lane), r.Home, string(r.Effects),
 			string(r.Work), bit(r.Steps), r.Line, r.Serial, r.Revision, state, reason, string(r.CoveredBy), cleanJSON(r.Input), r.PayloadHash,
-			int64(r.Triggers), string(r.FirstSource), clean(r.FirstActor, daybook.MaxActorBytes), us(r.CreatedAt), us(r.NotBefore), ended}
+			int64(r.Triggers), string(r.FirstSource), clean(r.FirstActor, daybook.MaxActorBytes), us(r.CreatedAt), us(r.NotBefore), ended, r.Listed}
 	}
 	fresh := make(map[daybook.Key]bool, len(runs))
 	err := t.bulk(ctx, insertRuns, rows, func(rows *sql.Rows) error {
@@ -236,9 +238,17 @@ const insertAlert = `INSERT INTO daybook_alerts (id, kind, key, job, priority, l
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT (kind, job, key) WHERE closed_us = 0 DO UPDATE SET last_error = excluded.last_error, last_good = excluded.last_good`
 
+// That of the subjects of a run is written by the first of them: the others do not wait for each other's row.
+const insertShared = `INSERT INTO daybook_alerts (id, kind, key, job, priority, last_error, last_good, at_us)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (kind, job, key) WHERE closed_us = 0 DO NOTHING`
+
 func (t *tx) insertAlerts(ctx context.Context, alerts []*daybook.Alert) error {
 	for _, a := range alerts {
-		if _, err := t.exec(ctx, insertAlert, t.s.newID(), string(a.Kind), string(a.Key), a.Job, string(a.Priority),
+		text := insertAlert
+		if a.Shared {
+			text = insertShared
+		}
+		if _, err := t.exec(ctx, text, t.s.newID(), string(a.Kind), string(a.Key), a.Job, string(a.Priority),
 			clean(a.LastError, daybook.MaxErrorBytes), a.LastGood, us(a.At)); err != nil {
 			return err
 		}

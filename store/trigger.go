@@ -49,7 +49,11 @@ func (s *Store) Trigger(ctx context.Context, a daybook.Ask, template *daybook.Ru
 			answered = cover
 			about := a
 			about.Payload = nil
-			reply = daybook.Decide(about, standingOf(cover, ""))
+			stands, err := t.standingOf(ctx, cover, "")
+			if err != nil {
+				return err
+			}
+			reply = daybook.Decide(about, stands)
 			if reply.Act != daybook.ActNone { // what it asks for is asked of the covering run, by its own key
 				reply = daybook.Decide(a, standing)
 				break
@@ -153,7 +157,8 @@ func (t *tx) standing(ctx context.Context, a daybook.Ask, hash string) (asked, e
 		return asked{}, err
 	}
 	if found != nil {
-		return asked{Standing: standingOf(found, hash), found: found}, nil
+		stands, err := t.standingOf(ctx, found, hash)
+		return asked{Standing: stands, found: found}, err
 	}
 	as := asked{Standing: daybook.Standing{NotOpen: a.NotOpen, EventJob: a.EventJob}}
 	if err := t.query(ctx, selectJobStanding, func(rows *sql.Rows) error {
@@ -167,7 +172,8 @@ func (t *tx) standing(ctx context.Context, a daybook.Ask, hash string) (asked, e
 	}
 	if found, err = t.findEarlier(ctx, a.Key, as.formerly); err != nil || found != nil {
 		if found != nil {
-			as.Standing, as.found = standingOf(found, hash), found
+			as.found = found
+			as.Standing, err = t.standingOf(ctx, found, hash)
 		}
 		return as, err
 	}
@@ -218,13 +224,18 @@ func scanSpan(rows *sql.Rows) (daybook.Span, error) {
 	return sp, err
 }
 
-func standingOf(r *daybook.Run, hash string) daybook.Standing {
+func (t *tx) standingOf(ctx context.Context, r *daybook.Run, hash string) (daybook.Standing, error) {
 	s := daybook.Standing{Exists: true, State: r.State, Effects: r.Effects, Undone: r.Reason == daybook.ReasonUndone, Undoing: r.Reason == daybook.ReasonUndoing,
 		OtherPayload: hash != "" && hash != r.PayloadHash}
 	if r.Letter != nil {
 		s.LetterKind, s.LetterState = r.Letter.Kind, r.Letter.State
 	}
-	return s
+	if !r.FannedOut() {
+		return s, nil
+	}
+	var f daybook.Fanout
+	err := t.standOf(ctx, r.Key, &f, 1, r.CreatedAt)
+	return s.With(f), err
 }
 
 // act carries out what the table says. made is true when the key's row was written by it, with this trigger counted.

@@ -71,6 +71,26 @@ daybook_calls.header text not null default ''::text
 daybook_calls.body text not null default ''::text
 CREATE INDEX daybook_calls_at ON public.daybook_calls USING btree (at_us);
 CREATE UNIQUE INDEX daybook_calls_pkey ON public.daybook_calls USING btree (caller, key);
+daybook_ends.parent text collate C not null
+daybook_ends.id text collate C not null
+daybook_ends.key text not null
+daybook_ends.done bigint not null default 0
+daybook_ends.failed bigint not null default 0
+daybook_ends.error text not null default ''::text
+daybook_ends.at_us bigint not null
+CREATE UNIQUE INDEX daybook_ends_pkey ON public.daybook_ends USING btree (parent, id);
+daybook_fans.key text collate C not null
+daybook_fans.job text collate C not null
+daybook_fans.subjects bigint not null default 0
+daybook_fans.repeated bigint not null default 0
+daybook_fans.faulty bigint not null default 0
+daybook_fans.fault text not null default ''::text
+daybook_fans.vanished bigint not null default 0
+daybook_fans.breaker text not null default ''::text
+daybook_fans.looks bigint not null default 0
+daybook_fans.look_us bigint not null default 0
+CREATE INDEX daybook_fans_look ON public.daybook_fans USING btree (look_us) WHERE (look_us > 0);
+CREATE UNIQUE INDEX daybook_fans_pkey ON public.daybook_fans USING btree (key);
 daybook_holds.name text not null
 daybook_holds.since_us bigint not null
 daybook_holds.detail text not null
@@ -115,6 +135,8 @@ daybook_letters.closed_us bigint not null default 0
 daybook_letters.closed_by text not null default ''::text
 daybook_letters.note text not null default ''::text
 daybook_letters.refused bigint not null default 0
+daybook_letters.parent text collate C not null default ''::text
+CREATE INDEX daybook_letters_children ON public.daybook_letters USING btree (parent, key) WHERE ((state = 'open'::text) AND (parent <> ''::text));
 CREATE INDEX daybook_letters_key ON public.daybook_letters USING btree (key, opened_us);
 CREATE UNIQUE INDEX daybook_letters_open ON public.daybook_letters USING btree (key) WHERE (state = 'open'::text);
 CREATE UNIQUE INDEX daybook_letters_pkey ON public.daybook_letters USING btree (id);
@@ -145,12 +167,15 @@ daybook_live.again bigint not null default 0
 daybook_live.cancelled_by text not null default ''::text
 daybook_live.last_error text not null default ''::text
 daybook_live.marks bigint not null default 0
+daybook_live.rests bigint not null default 0
 CREATE INDEX daybook_live_due ON public.daybook_live USING btree (lane, home, priority, due_us) WHERE ((state <> 'running'::text) AND (hold = ''::text) AND (asking = ''::text));
 CREATE INDEX daybook_live_job ON public.daybook_live USING btree (job);
 CREATE INDEX daybook_live_lease ON public.daybook_live USING btree (lease_us) WHERE (lease_us > 0);
 CREATE INDEX daybook_live_line ON public.daybook_live USING btree (line, start_us) WHERE (line <> ''::text);
+CREATE INDEX daybook_live_out ON public.daybook_live USING btree (parent, due_us) WHERE ((parent <> ''::text) AND (hold <> 'turn'::text));
 CREATE UNIQUE INDEX daybook_live_overlap ON public.daybook_live USING btree (line) WHERE ((line <> ''::text) AND (state = 'running'::text));
 CREATE UNIQUE INDEX daybook_live_pkey ON public.daybook_live USING btree (key);
+CREATE INDEX daybook_live_turn ON public.daybook_live USING btree (parent, key) WHERE (hold = 'turn'::text);
 daybook_migrations.version bigint not null
 daybook_migrations.name text not null
 daybook_migrations.checksum text not null
@@ -232,6 +257,9 @@ daybook_runs.result_hash text not null default ''::text
 daybook_runs.counts text not null default ''::text
 daybook_runs.pruned_us bigint not null default 0
 daybook_runs.marks bigint not null default 0
+daybook_runs.fans bigint not null default 0
+daybook_runs.listed bigint not null default 0
+CREATE INDEX daybook_runs_children ON public.daybook_runs USING btree (parent, state) WHERE (parent <> ''::text);
 CREATE INDEX daybook_runs_date ON public.daybook_runs USING btree (date) WHERE (parent = ''::text);
 CREATE UNIQUE INDEX daybook_runs_pkey ON public.daybook_runs USING btree (key);
 CREATE INDEX daybook_runs_unpruned ON public.daybook_runs USING btree (job, ended_us) WHERE ((pruned_us = 0) AND (ended_us > 0));

@@ -70,6 +70,29 @@ CREATE TABLE daybook_calls (
   PRIMARY KEY (caller, key)
 );
 CREATE INDEX daybook_calls_at ON daybook_calls (at_us);
+CREATE TABLE daybook_ends (
+  parent TEXT  NOT NULL,
+  id     TEXT  NOT NULL,
+  key    TEXT   NOT NULL,
+  done   BIGINT NOT NULL DEFAULT 0,
+  failed BIGINT NOT NULL DEFAULT 0,
+  error  TEXT   NOT NULL DEFAULT '',
+  at_us  BIGINT NOT NULL,
+  PRIMARY KEY (parent, id)
+) WITHOUT ROWID;
+CREATE TABLE daybook_fans (
+  key      TEXT  NOT NULL PRIMARY KEY,
+  job      TEXT  NOT NULL,
+  subjects BIGINT NOT NULL DEFAULT 0,
+  repeated BIGINT NOT NULL DEFAULT 0,
+  faulty   BIGINT NOT NULL DEFAULT 0,
+  fault    TEXT   NOT NULL DEFAULT '', -- the first of the rows that name no subject
+  vanished BIGINT NOT NULL DEFAULT 0,
+  breaker  TEXT   NOT NULL DEFAULT '',
+  looks    BIGINT NOT NULL DEFAULT 0,
+  look_us  BIGINT NOT NULL DEFAULT 0 -- when it is looked at, whatever ends; 0: when something ends
+);
+CREATE INDEX daybook_fans_look ON daybook_fans (look_us) WHERE look_us > 0;
 CREATE TABLE daybook_holds (
   name     TEXT   NOT NULL PRIMARY KEY,
   since_us BIGINT NOT NULL,
@@ -114,7 +137,8 @@ CREATE TABLE daybook_letters (
   closed_by TEXT   NOT NULL DEFAULT '',
   note      TEXT   NOT NULL DEFAULT '',
   refused   BIGINT NOT NULL DEFAULT 0
-);
+, parent TEXT  NOT NULL DEFAULT '');
+CREATE INDEX daybook_letters_children ON daybook_letters (parent, key) WHERE state = 'open' AND parent <> '';
 CREATE INDEX daybook_letters_key ON daybook_letters (key, opened_us);
 CREATE UNIQUE INDEX daybook_letters_open ON daybook_letters (key) WHERE state = 'open';
 CREATE TABLE daybook_live (
@@ -144,12 +168,14 @@ CREATE TABLE daybook_live (
   again        BIGINT NOT NULL DEFAULT 0,
   cancelled_by TEXT   NOT NULL DEFAULT '',
   last_error   TEXT   NOT NULL DEFAULT ''
-, marks BIGINT NOT NULL DEFAULT 0) WITHOUT ROWID;
+, marks BIGINT NOT NULL DEFAULT 0, rests  BIGINT NOT NULL DEFAULT 0) WITHOUT ROWID;
 CREATE INDEX daybook_live_due ON daybook_live (lane, home, priority, due_us) WHERE state <> 'running' AND hold = '' AND asking = '';
 CREATE INDEX daybook_live_job ON daybook_live (job);
 CREATE INDEX daybook_live_lease ON daybook_live (lease_us) WHERE lease_us > 0;
 CREATE INDEX daybook_live_line ON daybook_live (line, start_us) WHERE line <> '';
+CREATE INDEX daybook_live_out ON daybook_live (parent, due_us) WHERE parent <> '' AND hold <> 'turn';
 CREATE UNIQUE INDEX daybook_live_overlap ON daybook_live (line) WHERE line <> '' AND state = 'running';
+CREATE INDEX daybook_live_turn ON daybook_live (parent, key) WHERE hold = 'turn';
 CREATE TABLE daybook_migrations (
   version    BIGINT NOT NULL PRIMARY KEY,
   name       TEXT   NOT NULL,
@@ -238,7 +264,8 @@ CREATE TABLE daybook_runs (
   result_hash    TEXT   NOT NULL DEFAULT '',
   counts         TEXT   NOT NULL DEFAULT '',
   pruned_us      BIGINT NOT NULL DEFAULT 0
-, marks BIGINT NOT NULL DEFAULT 0);
+, marks BIGINT NOT NULL DEFAULT 0, fans   BIGINT NOT NULL DEFAULT 0, listed BIGINT NOT NULL DEFAULT 0);
+CREATE INDEX daybook_runs_children ON daybook_runs (parent, state) WHERE parent <> '';
 CREATE INDEX daybook_runs_date ON daybook_runs (date) WHERE parent = '';
 CREATE INDEX daybook_runs_unpruned ON daybook_runs (job, ended_us) WHERE pruned_us = 0 AND ended_us > 0;
 CREATE INDEX daybook_runs_window ON daybook_runs (job, start_us) WHERE parent = '';

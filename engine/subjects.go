@@ -1,0 +1,57 @@
+package engine
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/calendar"
+	"github.com/daybook-run/daybook/executor"
+)
+
+// portionSlots is how many times the slots of a process the runs of subjects are that one run lets go at a time: enough that
+// no slot waits, and few enough that other jobs come to their turn.
+const portionSlots = 4
+
+func (e *Engine) portion() int {
+	return max(portionSlots*e.settings().Slots[daybook.LaneLive], daybook.BreakerSubjects)
+}
+
+// wake is for whoever acts: there may be something to claim, or a run whose subjects ended.
+func (e *Engine) wake() {
+	e.exec.Wake()
+	e.fans.Wake()
+}
+
+// listOf returns how the subjects of a job are listed.
+func listOf(d Definition) executor.ListFunc {
+	if d.List == nil {
+		return nil
+	}
+	return func(ctx context.Context, w daybook.Window, _ daybook.Order) iter.Seq2[daybook.Subject, error] {
+		return d.List(ctx, w)
+	}
+}
+
+// inZone works out the window of a label as a job has it in another zone.
+func (e *Engine) inZone(j *daybook.Job, zone, label string) (daybook.Window, time.Time, error) {
+	there := *j
+	there.Timezone, there.Zone = zone, ""
+	days, err := e.days(j.Calendar)
+	if err != nil {
+		return daybook.Window{}, time.Time{}, err
+	}
+	_, schedule, err := calendar.Complete(there, days)
+	if err != nil {
+		return daybook.Window{}, time.Time{}, err
+	}
+	w, err := schedule.WindowOf(label)
+	if err != nil {
+		return w, time.Time{}, err
+	}
+	if first, _, ok := schedule.FiresOf(w); ok {
+		return w, first.At, nil
+	}
+	return w, w.Start, nil
+}

@@ -1,0 +1,614 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+// Bounds of one look at a run with subjects.
+const (
+	endsAtOnce    = 1000 // ends that are followed
+	childrenMoved = 500  // runs of subjects that are moved one by one
+)
+
+const holdParent = `UPDATE daybook_live SET reason = reason WHERE key = $1 AND state = 'running' AND fence = $2 AND claim = $3`
+
+const beginFan = `INSERT INTO daybook_fans (key, job) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING`
+
+const listAgain = `UPDATE daybook_runs SET listed = $2 WHERE key /*in $1*/ AND parent = $3 AND parent <> '' AND listed <> $2 RETURNING key`
+
+// ListChildren implements daybook.FanStore.
+func (s *Store) ListChildren(ctx context.Context, parent *daybook.Run, children []*daybook.Run) (fresh, known int, err error) {
+	err = s.write(ctx, "list subjects of "+string(parent.Key), func(ctx context.Context, t *tx) error {
+		fresh, known = 0, 0
+		n, err := t.exec(ctx, holdParent, string(parent.Key), parent.Fence, parent.Claim)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return daybook.New(daybook.CodeStale, "%s is not held any more", parent.Key)
+		}
+		if _, err := t.exec(ctx, beginFan, string(parent.Key), parent.Job); err != nil {
+			return err
+		}
+		if _, err := t.exec(ctx, fansOut, string(parent.Key)); err != nil {
+			return err
+		}
+		made, err := t.insertRuns(ctx, children)
+		if err != nil {
+			return err
+		}
+		fresh = len(made)
+		var met []string
+		for _, c := range children {
+			if !made[c.Key] {
+				met = append(met, string(c.Key))
+			}
+		}
+		if len(met) == 0 {
+			return nil
+		}
+		list, err := t.s.d.list(met)
+		if err != nil {
+			return err
+		}
+		return t.query(ctx, listAgain, func(rows *sql.Rows) error {
+			var k daybook.Key
+			known++
+			return rows.Scan(&k)
+		}, list, parent.Fence, string(parent.Key))
+	})
+	return fresh, known, err
+}
+
+const countVanished = `SELECT count(*) FROM daybook_runs WHERE parent = $1 AND parent <> '' AND listed > 0 AND listed <> $2`
+
+// Vanished implements daybook.FanStore.
+func (s *Store) Vanished(ctx context.Context, parent *daybook.Run) (n int64, err error) {
+	err = s.read(ctx, "count vanished subjects of "+string(parent.Key), countVanished, func(rows *sql.Rows) error { return rows.Scan(&n) },
+		string(parent.Key), parent.Fence)
+	return n, err
+}
+
+const endFan = `INSERT INTO daybook_fans (key, job, subjects, repeated, faulty, fault, vanished, look_us) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (key) DO UPDATE SET subjects = excluded.subjects, repeated = excluded.repeated, faulty = excluded.faulty, fault = excluded.fault,
+  vanished = excluded.vanished, look_us = excluded.look_us`
+
+const fansOut = `UPDATE daybook_runs SET fans = 1 WHERE key = $1 AND fans = 0`
+
+const lookSoon = `UPDATE daybook_fans SET look_us = $2 WHERE key = $1`
+
+const closeBreaker = `UPDATE daybook_fans SET breaker = '' WHERE key = $1`
+
+const insertEnds = `WITH v (parent, id, key, done, failed, error, at_us) AS (/*rows t t t b b t b*/)
+INSERT INTO daybook_ends (parent, id, key, done, failed, error, at_us) SELECT * FROM v WHERE TRUE`
+
+// fans writes what moves mean to runs with subjects: that they were listed, and what became of their subjects.
+func (t *tx) fans(ctx context.Context, ts []daybook.Transition) error {
+	var ends [][]any
+	for i := range ts {
+		m := &ts[i]
+		if end, tells := endOf(m); tells {
+			ends = append(ends, []any{string(m.Parent), t.s.newID(), string(m.Key), bit(end.Done), bit(end.Failed), clean(end.Error, 500), us(m.At)})
+		}
+		if !m.Fans {
+			continue
+		}
+		if l := m.Listed; l != nil {
+			if _, err := t.exec(ctx, fansOut, string(m.Key)); err != nil {
+				return err
+			}
+			fault := ""
+			if len(l.Faults) > 0 {
+				fault = clean(l.Faults[0], daybook.MaxErrorBytes)
+			}
+			if _, err := t.exec(ctx, endFan, string(m.Key), m.Key.Job(), l.Subjects, l.Repeated, l.Faulty, fault, l.Vanished, us(m.At)); err != nil {
+				return err
+			}
+			continue
+		}
+		if m.On == daybook.OnReplay || m.On == daybook.OnReopen {
+			if _, err := t.exec(ctx, closeBreaker, string(m.Key)); err != nil {
+				return err
+			}
+			if _, err := t.exec(ctx, unpark, string(m.Key)); err != nil {
+				return err
+			}
+		}
+		if _, err := t.exec(ctx, lookSoon, string(m.Key), us(m.At)); err != nil {
+			return err
+		}
+	}
+	return t.bulk(ctx, insertEnds, ends, nil)
+}
+
+// endOf returns what a move of the run of a subject tells whoever looks after its parent; false: nothing.
+func endOf(m *daybook.Transition) (e daybook.SubjectEnd, tells bool) {
+	if m.Parent == "" {
+		return e, false
+	}
+	e.Done = m.To == daybook.Done && !m.Keep && (m.On == daybook.OnReport || m.On == daybook.OnProbe || m.On == daybook.OnLateReport)
+	if a := m.Attempt; a != nil && m.On == daybook.OnReport && !e.Done {
+		switch a.Result {
+		case daybook.ResultNotDone, daybook.ResultPermanent, daybook.ResultUnclear, daybook.ResultUnknown:
+			e.Failed, e.Error = true, m.Error
+		}
+	}
+	return e, e.Done || e.Failed || !m.From.Live() || !m.To.Live()
+}
+
+// One parent after the other, without reading every end: the first, then the next behind it.
+const selectEnded = `SELECT COALESCE((SELECT parent FROM daybook_ends WHERE parent > $1 ORDER BY parent LIMIT 1), '')`
+
+const selectLooks = `SELECT key FROM daybook_fans WHERE look_us > 0 AND look_us <= $1 ORDER BY look_us LIMIT $2`
+
+// Fanouts implements daybook.FanStore.
+func (s *Store) Fanouts(ctx context.Context, now time.Time, limit int) ([]daybook.Key, error) {
+	var keys []daybook.Key
+	seen := make(map[daybook.Key]bool)
+	if err := s.read(ctx, "find runs to look after", selectLooks, func(rows *sql.Rows) error {
+		var k daybook.Key
+		err := rows.Scan(&k)
+		keys, seen[k] = append(keys, k), true
+		return err
+	}, us(now), int64(limit)); err != nil {
+		return nil, err
+	}
+	for after := daybook.Key(""); len(keys) < limit; {
+		var k daybook.Key
+		if err := s.read(ctx, "find what ended", selectEnded, func(rows *sql.Rows) error { return rows.Scan(&k) }, string(after)); err != nil {
+			return nil, err
+		}
+		if k == "" {
+			break
+		}
+		if after = k; !seen[k] {
+			keys = append(keys, k)
+		}
+	}
+	return keys, nil
+}
+
+const selectNextLook = `SELECT COALESCE(min(look_us), 0) FROM daybook_fans WHERE look_us > 0`
+
+// NextLook returns when a run with subjects is to be looked at next whatever ends; zero: at no time.
+func (s *Store) NextLook(ctx context.Context) (time.Time, error) {
+	var next int64
+	err := s.read(ctx, "find the next look", selectNextLook, func(rows *sql.Rows) error { return rows.Scan(&next) })
+	return at(next), err
+}
+
+// The update locks the row, so that one look comes after the other.
+const takeFan = `UPDATE daybook_fans SET looks = looks + 1 WHERE key = $1 RETURNING faulty, fault, breaker`
+
+const selectEnds = `SELECT id, key, done, failed, error, at_us FROM daybook_ends WHERE parent = $1 ORDER BY id LIMIT $2`
+
+const deleteEnds = `DELETE FROM daybook_ends WHERE parent = $1 AND id /*in $2*/`
+
+// In one statement, so that all of it is of one instant.
+const selectFanout = `SELECT COALESCE((SELECT 1 FROM daybook_live w WHERE w.parent = $1 AND w.hold = 'turn' LIMIT 1), 0),
+  (SELECT count(*) FROM (SELECT 1 FROM daybook_live o WHERE o.parent = $1 AND o.parent <> '' AND o.hold <> 'turn' AND o.hold <> 'breaker' AND o.due_us <= $2 LIMIT $3) outs),
+  COALESCE((SELECT 1 FROM daybook_live u WHERE u.parent = $1 AND u.parent <> '' AND u.hold <> 'turn' LIMIT 1), 0),
+  COALESCE((SELECT 1 FROM daybook_letters f WHERE f.parent = $1 AND f.parent <> '' AND f.state = 'open' AND f.kind <> 'unknown' LIMIT 1), 0),
+  COALESCE((SELECT 1 FROM daybook_letters k WHERE k.parent = $1 AND k.parent <> '' AND k.state = 'open' AND k.kind = 'unknown' LIMIT 1), 0)`
+
+const setFan = `UPDATE daybook_fans SET breaker = $2, look_us = $3 WHERE key = $1`
+
+// Look implements daybook.FanStore.
+func (s *Store) Look(ctx context.Context, k daybook.Key, p daybook.Policy, portion int, now time.Time) error {
+	return s.write(ctx, "look after "+string(k), func(ctx context.Context, t *tx) error {
+		f := daybook.Fanout{}
+		known := false
+		var breaker string
+		if err := t.query(ctx, takeFan, func(rows *sql.Rows) error {
+			known = true
+			return rows.Scan(&f.Faulty, &f.Fault, &breaker)
+		}, string(k)); err != nil {
+			return err
+		}
+		if err := t.takeEnds(ctx, k, &f); err != nil {
+			return err
+		}
+		if err := t.standOf(ctx, k, &f, portion, now); err != nil {
+			return err
+		}
+		if err := t.closeShared(ctx, k, &f, now); err != nil || !known {
+			return err // the subject was asked for by itself, and no run lists it
+		}
+		if breaker != "" {
+			if err := json.Unmarshal([]byte(breaker), &f.Breaker); err != nil {
+				return err
+			}
+		}
+		var err error
+		if f.Run, err = s.findRun(ctx, t.query, k); err != nil || f.Run == nil {
+			return err
+		}
+		return t.lookedAt(ctx, &f, f.Next(p, portion, now), now)
+	})
+}
+
+// takeEnds reads what ended since the last look, and removes it.
+func (t *tx) takeEnds(ctx context.Context, k daybook.Key, f *daybook.Fanout) error {
+	var ids []string
+	if err := t.query(ctx, selectEnds, func(rows *sql.Rows) error {
+		var e daybook.SubjectEnd
+		var done, failed, ended int64
+		err := rows.Scan(&e.ID, &e.Key, &done, &failed, &e.Error, &ended)
+		e.Done, e.Failed, e.At = done != 0, failed != 0, at(ended)
+		f.Ends, ids = append(f.Ends, e), append(ids, e.ID)
+		return err
+	}, string(k), int64(endsAtOnce)); err != nil || len(ids) == 0 {
+		return err
+	}
+	f.MoreEnds = len(ids) == endsAtOnce
+	list, err := t.s.d.list(ids)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(ctx, deleteEnds, string(k), list)
+	return err
+}
+
+func (t *tx) standOf(ctx context.Context, k daybook.Key, f *daybook.Fanout, portion int, now time.Time) error {
+	return t.query(ctx, selectFanout, func(rows *sql.Rows) error {
+		var waiting, live, failed, unknown int64
+		err := rows.Scan(&waiting, &f.Out, &live, &failed, &unknown)
+		f.Waiting, f.UnderWay, f.Failed, f.Unknown = waiting != 0, waiting+live != 0, failed != 0, unknown != 0
+		return err
+	}, string(k), us(now), int64(portion))
+}
+
+const closeSharedAlerts = `UPDATE daybook_alerts SET closed_us = $2 WHERE key = $1 AND kind = $3 AND closed_us = 0
+  AND NOT EXISTS (SELECT 1 FROM daybook_letters l WHERE l.key = $1 AND l.state = 'open')`
+
+// closeShared closes the alert about the subjects of a run when none of their letters is open any more.
+func (t *tx) closeShared(ctx context.Context, k daybook.Key, f *daybook.Fanout, now time.Time) error {
+	for kind, open := range map[daybook.AlertKind]bool{daybook.AlertDeadLetter: f.Failed, daybook.AlertUnknownOutcome: f.Unknown} {
+		if open {
+			continue
+		}
+		if _, err := t.exec(ctx, closeSharedAlerts, string(k), us(now), string(kind)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lookedAt carries out what a look decided.
+func (t *tx) lookedAt(ctx context.Context, f *daybook.Fanout, m daybook.FanMove, now time.Time) error {
+	k := string(f.Run.Key)
+	if m.Unpark {
+		if _, err := t.exec(ctx, unpark, k); err != nil {
+			return err
+		}
+		m.Look = now // what is let go waits for its turn from now on
+	}
+	var err error
+	switch {
+	case m.Try:
+		err = t.try(ctx, f.Run, &m, now)
+	case m.LetGo > 0:
+		_, err = t.letGo(ctx, f.Run, letGo, int64(m.LetGo), now)
+	case m.Cancel:
+		err = t.cancelWaiting(ctx, f.Run, &m, now)
+	}
+	if err == nil && m.Park {
+		err = t.park(ctx, f.Run, &m, now)
+	}
+	if err != nil {
+		return err
+	}
+	breaker := ""
+	if b, err := json.Marshal(m.Breaker); err != nil {
+		return err
+	} else if string(b) != "{}" {
+		breaker = string(b)
+	}
+	if _, err := t.exec(ctx, setFan, k, breaker, us(m.Look)); err != nil {
+		return err
+	}
+	if m.Rests != f.Run.Rests && f.Run.State.Live() {
+		if err := t.rest(ctx, f.Run, m.Rests); err != nil {
+			return err
+		}
+	}
+	if m.End == nil {
+		return nil
+	}
+	m.End.Fans = false // it is looked at already
+	if m.End.To == daybook.Done {
+		if m.End.Counts, err = t.countsOf(ctx, f.Run.Key); err != nil {
+			return err
+		}
+	}
+	return t.move(ctx, *m.End)
+}
+
+const letGo = `UPDATE daybook_live SET hold = '', due_us = $2 WHERE key /*pick(*/SELECT w.key FROM daybook_live w
+  WHERE w.parent = $1 AND w.hold = 'turn' ORDER BY w.key LIMIT $3 /*lock*//*)*/ RETURNING key`
+
+const letGoParked = `UPDATE daybook_live SET hold = '', due_us = $2 WHERE key /*pick(*/SELECT w.key FROM daybook_live w
+  WHERE w.parent = $1 AND w.parent <> '' AND w.hold = 'breaker' ORDER BY w.due_us, w.key LIMIT $3 /*lock*//*)*/ RETURNING key`
+
+// letGo lets runs of subjects be claimed, unless their job is paused.
+func (t *tx) letGo(ctx context.Context, parent *daybook.Run, statement string, n int64, now time.Time) (keys []string, err error) {
+	if err := t.shareJob(ctx, parent.Job); err != nil {
+		return nil, err
+	}
+	if err := t.query(ctx, statement, func(rows *sql.Rows) error {
+		var k string
+		err := rows.Scan(&k)
+		keys = append(keys, k)
+		return err
+	}, string(parent.Key), us(now), n); err != nil || len(keys) == 0 {
+		return keys, err
+	}
+	list, err := t.s.d.list(keys)
+	if err != nil {
+		return nil, err
+	}
+	_, err = t.exec(ctx, holdKeys, list)
+	return keys, err
+}
+
+// try lets one run go as the trial of the breaker: one that was not tried yet, if there is one.
+func (t *tx) try(ctx context.Context, parent *daybook.Run, m *daybook.FanMove, now time.Time) error {
+	for _, statement := range []string{letGo, letGoParked} {
+		keys, err := t.letGo(ctx, parent, statement, 1, now)
+		if err != nil {
+			return err
+		}
+		if len(keys) == 1 {
+			m.Breaker.Trial = daybook.Key(keys[0])
+			return nil
+		}
+	}
+	m.Look = now.Add(time.Second) // others are at work, or held by something else
+	return nil
+}
+
+const park = `UPDATE daybook_live SET hold = 'breaker' WHERE parent = $1 AND parent <> '' AND hold = '' AND state <> 'running' AND asking = '' AND key <> $2`
+
+const unpark = `UPDATE daybook_live SET hold = 'turn' WHERE parent = $1 AND parent <> '' AND hold = 'breaker'`
+
+const parkKeys = `UPDATE daybook_live SET hold = 'breaker' WHERE key /*in $1*/ AND hold = ''`
+
+// Not those that were refused for good: nobody but a person asks again.
+const selectFailedSince = `SELECT l.key FROM daybook_letters l WHERE l.parent = $1 AND l.parent <> '' AND l.state = 'open' AND l.kind = 'failed' AND l.opened_us >= $2
+  AND NOT EXISTS (SELECT 1 FROM daybook_attempts a WHERE a.key = l.key AND a.fence = (SELECT r.fence FROM daybook_runs r WHERE r.key = l.key) AND a.result = 'permanent')
+ORDER BY l.key LIMIT $3`
+
+// park holds what was let go and does not run, and takes back what failed since the breaker saw the first failure.
+func (t *tx) park(ctx context.Context, parent *daybook.Run, m *daybook.FanMove, now time.Time) error {
+	if _, err := t.exec(ctx, park, string(parent.Key), string(m.Breaker.Trial)); err != nil {
+		return err
+	}
+	var keys []string
+	if err := t.query(ctx, selectFailedSince, func(rows *sql.Rows) error {
+		var k string
+		err := rows.Scan(&k)
+		keys = append(keys, k)
+		return err
+	}, string(parent.Key), us(m.Breaker.Since), int64(childrenMoved)); err != nil || len(keys) == 0 {
+		return err
+	}
+	if err := t.moveEach(ctx, keys, func(r *daybook.Run) (daybook.Transition, error) {
+		return r.Replay("daybook", "the breaker is open", now)
+	}); err != nil {
+		return err
+	}
+	list, err := t.s.d.list(keys)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(ctx, parkKeys, list)
+	return err
+}
+
+// moveEach moves runs one by one; what stands otherwise meanwhile is left to the next look.
+func (t *tx) moveEach(ctx context.Context, keys []string, how func(*daybook.Run) (daybook.Transition, error)) error {
+	for _, k := range keys {
+		r, err := t.s.findRun(ctx, t.query, daybook.Key(k))
+		if err != nil {
+			return err
+		}
+		if r == nil {
+			continue
+		}
+		m, err := how(r)
+		if daybook.CodeOf(err) == daybook.CodeConflict {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := t.move(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const selectUnstarted = `SELECT key FROM daybook_live WHERE parent = $1 AND parent <> '' AND state = 'scheduled' AND attempts = 0 ORDER BY key LIMIT $2`
+
+// cancelWaiting cancels what has not started of a run that a person cancelled, or dismissed.
+func (t *tx) cancelWaiting(ctx context.Context, parent *daybook.Run, m *daybook.FanMove, now time.Time) error {
+	var keys []string
+	if err := t.query(ctx, selectUnstarted, func(rows *sql.Rows) error {
+		var k string
+		err := rows.Scan(&k)
+		keys = append(keys, k)
+		return err
+	}, string(parent.Key), int64(childrenMoved)); err != nil {
+		return err
+	}
+	if len(keys) == childrenMoved {
+		m.Look = now
+	}
+	who := parent.CancelledBy
+	if who == "" && parent.Letter != nil {
+		who = parent.Letter.ClosedBy
+	}
+	if who == "" {
+		who = "daybook"
+	}
+	return t.moveEach(ctx, keys, func(r *daybook.Run) (daybook.Transition, error) {
+		m, err := r.Cancel(who, "", now)
+		m.Activity = nil // that of the parent says it
+		return m, err
+	})
+}
+
+// A run that rests keeps no other of its line waiting. Once one of its subjects is under way again it does, unless another
+// was faster.
+const setRests = `UPDATE daybook_live SET rests = CAST($2 AS BIGINT),
+  line = CASE WHEN CAST($2 AS BIGINT) = 1 THEN '' ELSE COALESCE((SELECT r.line FROM daybook_runs r WHERE r.key = daybook_live.key
+    AND NOT EXISTS (SELECT 1 FROM daybook_live o WHERE o.line = r.line AND o.line <> '' AND o.state = 'running')), '') END
+WHERE key = $1`
+
+func (t *tx) rest(ctx context.Context, parent *daybook.Run, rests bool) error {
+	_, err := t.exec(ctx, setRests, string(parent.Key), bit(rests))
+	if err != nil && t.s.d.unique(err) {
+		return errMet
+	}
+	return err
+}
+
+// Few jobs count differently for each subject.
+const selectCountsOf = `SELECT counts, count(*) FROM daybook_runs WHERE parent = $1 AND parent <> '' AND state = 'done' AND counts <> '' GROUP BY counts LIMIT 1000`
+
+// countsOf adds up what the runs of the subjects counted.
+func (t *tx) countsOf(ctx context.Context, parent daybook.Key) (map[string]int64, error) {
+	var sum map[string]int64
+	err := t.query(ctx, selectCountsOf, func(rows *sql.Rows) error {
+		var text string
+		var n int64
+		if err := rows.Scan(&text, &n); err != nil {
+			return err
+		}
+		var one map[string]int64
+		if err := json.Unmarshal([]byte(text), &one); err != nil {
+			return err
+		}
+		for name, c := range one {
+			if sum == nil {
+				sum = make(map[string]int64)
+			}
+			sum[name] += c * n
+		}
+		return nil
+	}, string(parent))
+	return sum, err
+}
+
+// Three looks into small indexes, and one into the runs of the subjects.
+const countChildren = `SELECT state, count(*) FROM daybook_runs WHERE parent = $1 AND parent <> '' GROUP BY state`
+
+const countLiveChildren = `SELECT CASE WHEN hold = 'turn' THEN 'turn' ELSE state END, count(*) FROM daybook_live WHERE parent = $1 AND (hold = 'turn' OR parent <> '' AND hold <> 'turn') GROUP BY 1`
+
+const countChildLetters = `SELECT kind, count(*) FROM daybook_letters WHERE parent = $1 AND parent <> '' AND state = 'open' GROUP BY kind`
+
+const selectFan = `SELECT subjects, repeated, faulty, fault, vanished, breaker FROM daybook_fans WHERE key = $1`
+
+// Subjects implements daybook.Reader.
+func (s *Store) Subjects(ctx context.Context, k daybook.Key) (daybook.SubjectCounts, error) {
+	c := daybook.SubjectCounts{States: make(map[daybook.State]int64)}
+	read := func(statement string, each func(*sql.Rows) error) error {
+		return s.read(ctx, "count the subjects of "+string(k), statement, each, string(k))
+	}
+	states := read(countChildren, func(rows *sql.Rows) error {
+		var state daybook.State
+		var n int64
+		err := rows.Scan(&state, &n)
+		c.Of += n
+		if state != "" {
+			c.States[state] = n
+		}
+		return err
+	})
+	live := read(countLiveChildren, func(rows *sql.Rows) error {
+		var state daybook.State
+		var n int64
+		err := rows.Scan(&state, &n)
+		if state == daybook.State(daybook.HoldTurn) {
+			c.Waiting, state = n, daybook.Scheduled
+		}
+		c.States[state] += n
+		return err
+	})
+	letters := read(countChildLetters, func(rows *sql.Rows) error {
+		var kind daybook.LetterKind
+		var n int64
+		err := rows.Scan(&kind, &n)
+		if kind == daybook.LetterUnknown {
+			c.Unknown = n
+		} else {
+			c.Letters += n
+		}
+		return err
+	})
+	var breaker string
+	fan := read(selectFan, func(rows *sql.Rows) error {
+		var subjects int64
+		return rows.Scan(&subjects, &c.Repeated, &c.Faulty, &c.Fault, &c.Vanished, &breaker)
+	})
+	if err := errors.Join(states, live, letters, fan); err != nil {
+		return c, err
+	}
+	if breaker != "" {
+		var b daybook.Breaker
+		if err := json.Unmarshal([]byte(breaker), &b); err != nil {
+			return c, err
+		}
+		if b.Open {
+			c.Breaker = &b
+		}
+	}
+	return c, nil
+}
+
+const turnKeys = `UPDATE daybook_live SET hold = 'turn' WHERE key /*in $1*/ AND hold = '' AND state = 'retryable'`
+
+const selectReplayable = `SELECT l.key FROM daybook_letters l WHERE l.parent = $1 AND l.parent <> '' AND l.state = 'open' AND l.kind <> 'unknown' AND l.key > $2
+ORDER BY l.key LIMIT $3`
+
+// ReplaySubjects implements daybook.Desk.
+func (s *Store) ReplaySubjects(ctx context.Context, k, after daybook.Key, who, note string, now time.Time) (replayed []daybook.Key, next daybook.Key, err error) {
+	err = s.write(ctx, "replay the subjects of "+string(k), func(ctx context.Context, t *tx) error {
+		replayed, next = replayed[:0], ""
+		var keys []string
+		if err := t.query(ctx, selectReplayable, func(rows *sql.Rows) error {
+			var k string
+			err := rows.Scan(&k)
+			keys = append(keys, k)
+			return err
+		}, string(k), string(after), int64(childrenMoved)); err != nil || len(keys) == 0 {
+			return err
+		}
+		if len(keys) == childrenMoved {
+			next = daybook.Key(keys[len(keys)-1])
+		}
+		if err := t.moveEach(ctx, keys, func(r *daybook.Run) (daybook.Transition, error) {
+			m, err := r.Replay(who, note, now)
+			if err == nil {
+				replayed = append(replayed, r.Key)
+			}
+			return m, err
+		}); err != nil {
+			return err
+		}
+		list, err := t.s.d.list(keys)
+		if err != nil {
+			return err
+		}
+		_, err = t.exec(ctx, turnKeys, list)
+		return err
+	})
+	return replayed, next, err
+}
