@@ -10,6 +10,8 @@
 //	key.go         Key and wire keys: job:window[~n][/subject], and what the far side gets as idempotency key
 //	window.go      Window and WindowKind: the business period one run answers for
 //	job.go         Job: a definition, with its defaults and its faults
+//	subject.go     Subject, Lister: what a window is done for one by one
+//	fanout.go      Fanout: how a run with subjects is looked after, its breaker
 //	run.go         Run: the record of one key, its eight states and the reasons shown beside them
 //	attempt.go     Attempt, Outcome, Effect: one try, what it says of its end, and what it may have done to the world
 //	transition.go  the state machine: every arrow a run can take, as pure functions

@@ -85,17 +85,18 @@ type SubjectEnd struct {
 
 // Fanout is how a run with subjects stands, as far as a look at it goes: nothing of it grows with their number.
 type Fanout struct {
-	Run      *Run // with its newest letter
-	Faulty   int64
-	Fault    string // the first of them
-	Breaker  Breaker
-	Ends     []SubjectEnd // since the last look, in their order
-	MoreEnds bool         // than these
-	Waiting  bool         // some wait for their turn
-	Out      int          // let go, due, and not ended; no more than asked about
-	UnderWay bool         // some are live
-	Failed   bool         // some have an open letter of kind failed, or undo
-	Unknown  bool         // some have one of kind unknown
+	Run       *Run // with its newest letter
+	Faulty    int64
+	Fault     string // the first of them
+	Breaker   Breaker
+	Ends      []SubjectEnd // since the last look, in their order
+	MoreEnds  bool         // than these
+	Waiting   bool         // some wait for their turn
+	Unstarted bool         // of a run that a person asked to end: some have not started
+	Out       int          // let go, due, and not ended; no more than asked about
+	UnderWay  bool         // some are live
+	Failed    bool         // some have an open letter of kind failed, or undo
+	Unknown   bool         // some have one of kind unknown
 }
 
 // Letters reports whether letters of subjects stand open.
@@ -132,17 +133,15 @@ func (f *Fanout) Next(p Policy, portion int, now time.Time) FanMove {
 		return m
 	case used:
 		return m.usedUp(r, now)
-	case r.CancelledBy != "":
-		m.Cancel = f.UnderWay
+	case f.Unstarted:
+		m.Cancel = true
 	case m.Breaker.Open:
 		m.breaker(f, now)
 	case f.Waiting:
-		most := portion
-		if !m.Breaker.Won {
-			most = min(portion, BreakerSubjects)
-		}
-		if f.Out <= most/2 {
-			m.LetGo = most - f.Out
+		if m.Breaker.Won && f.Out <= portion/2 {
+			m.LetGo = portion - f.Out
+		} else if !m.Breaker.Won { // should all of them fail alike, it was no more than it takes
+			m.LetGo = max(min(portion, BreakerSubjects)-len(m.Breaker.Failed)-f.Out, 0)
 		}
 	}
 	m.Rests = !f.UnderWay

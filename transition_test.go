@@ -725,6 +725,9 @@ func moveFaults(r *Run, m Transition) (faults []string) {
 		if l.Kind == LetterUnknown {
 			kind = AlertUnknownOutcome
 		}
+		if m.On == OnSubjects && (m.Reason == ReasonBreaker || m.Reason == ReasonNextZone) {
+			kind = AlertBreakerOpen
+		}
 		if !slices.ContainsFunc(m.Alerts, func(a *Alert) bool { return a.Kind == kind && a.Key == r.Key && a.LastError != "" }) {
 			bad("a letter of kind %s without its alert", l.Kind)
 		}
@@ -865,6 +868,10 @@ func TestArrows(t *testing.T) {
 		t.Error(err)
 	} else {
 		take(two, m)
+	}
+
+	for _, m := range fanoutMoves(t) {
+		take(m.run, m.Transition)
 	}
 
 	seen := map[Arrow]bool{}

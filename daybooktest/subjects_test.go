@@ -31,15 +31,19 @@ type fan struct {
 	listErr error
 	book    map[daybook.Key]int
 	lists   int
+	during  func(i int) // while the i-th is named
 }
 
 func (s *fan) list(ctx context.Context, w daybook.Window) iter.Seq2[daybook.Subject, error] {
 	return func(yield func(daybook.Subject, error) bool) {
 		s.mu.Lock()
 		s.lists++
-		due, fault := s.due, s.listErr
+		due, fault, during := s.due, s.listErr, s.during
 		s.mu.Unlock()
-		for _, d := range due {
+		for i, d := range due {
+			if during != nil {
+				during(i)
+			}
 			if !yield(d, nil) {
 				return
 			}
@@ -100,15 +104,6 @@ func newFan(t *testing.T, db engine.DB, n int, change ...func(*daybook.Job)) (*d
 	return e, s
 }
 
-func runOf(t *testing.T, e *daybooktest.Engine, k daybook.Key) *daybook.Run {
-	t.Helper()
-	r, err := e.Store().Run(t.Context(), k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
 func counts(t *testing.T, e *daybooktest.Engine, k daybook.Key) daybook.SubjectCounts {
 	t.Helper()
 	n, err := e.Store().Subjects(t.Context(), k)
@@ -120,7 +115,7 @@ func counts(t *testing.T, e *daybooktest.Engine, k daybook.Key) daybook.SubjectC
 
 func standsAs(t *testing.T, e *daybooktest.Engine, k daybook.Key, state daybook.State, reason daybook.Reason) *daybook.Run {
 	t.Helper()
-	r := runOf(t, e, k)
+	r := find(t, e, k)
 	if r.State != state || r.Reason != reason {
 		t.Fatalf("%s is %s (%s), hold %q: %s; want %s (%s)", k, r.State, r.Reason, r.Hold, r.LastError, state, reason)
 	}
@@ -145,7 +140,7 @@ func TestEachSubjectIsDoneOnce(t *testing.T) {
 		if r.Counts["charges"] != 20 || s.charged() != 20 {
 			t.Errorf("counted %v, the book has %d", r.Counts, s.charged())
 		}
-		c := runOf(t, e, "renew:2026-03-29/sub_07")
+		c := find(t, e, "renew:2026-03-29/sub_07")
 		if c.State != daybook.Done || c.Parent != r.Key || c.FirstSource != daybook.SourceSchedule || string(c.Input) != `{"cents":1500}` {
 			t.Errorf("child: %+v", c)
 		}
@@ -186,7 +181,7 @@ func TestOneDeclinedCardStopsNobody(t *testing.T) {
 
 		// The next window starts while the letter is open.
 		e.At(instant("2026-03-30T00:30:00Z"))
-		if got := runOf(t, e, "renew:2026-03-30"); got.Attempts != 1 || got.State != daybook.Running {
+		if got := find(t, e, "renew:2026-03-30"); got.Attempts != 1 || got.State != daybook.Running {
 			t.Errorf("the next window is %s after %d attempts", got.State, got.Attempts)
 		}
 		s.set(nil)
@@ -202,6 +197,174 @@ func TestOneDeclinedCardStopsNobody(t *testing.T) {
 		alerts, _ = e.Store().Alerts(t.Context(), true, 10)
 		if len(alerts) != 1 || alerts[0].Key != "renew:2026-03-30" {
 			t.Errorf("alerts afterwards: %v", alerts)
+		}
+	})
+}
+
+func TestAListingThatBreaksIsDoneAgain(t *testing.T) {
+	each(t, func(t *testing.T, db engine.DB) {
+		e, s := newFan(t, db, 1500, func(j *daybook.Job) { j.Effects = daybook.Once })
+		s.listErr = errors.New("the connection was reset")
+		e.At(instant("2026-03-29T00:00:00Z"))
+		e.At(instant("2026-03-29T01:00:30Z"))
+		const k = "renew:2026-03-29"
+		r := standsAs(t, e, k, daybook.Retryable, daybook.ReasonRetry)
+		if n := counts(t, e, k); n.Of == 0 || n.Waiting != n.Of || s.charged() != 0 {
+			t.Errorf("half a listing: %+v, charged %d, %s", n, s.charged(), r.LastError)
+		}
+		s.mu.Lock()
+		s.listErr, s.due = nil, append(s.due[100:], daybook.Subject{ID: "late"})
+		s.due = append(s.due, s.due[0], daybook.Subject{ID: "late"}) // named twice
+		s.mu.Unlock()
+		e.At(instant("2026-03-29T01:02:00Z"))
+		standsAs(t, e, k, daybook.Done, "")
+		n := counts(t, e, k)
+		if n.Of != 1501 && n.Of != 1401 || n.Repeated != 2 || n.Vanished != n.Of-1401 || s.charged() != int(n.Of) {
+			t.Errorf("%+v, charged %d", n, s.charged())
+		}
+	})
+}
+
+func TestAListingThatNamesNoSubject(t *testing.T) {
+	each(t, func(t *testing.T, db engine.DB) {
+		e, s := newFan(t, db, 3)
+		s.due = append(s.due, daybook.Subject{}, daybook.Subject{ID: string(make([]byte, 200))})
+		e.At(instant("2026-03-29T00:00:00Z"))
+		e.At(instant("2026-03-29T01:00:30Z"))
+		const k = "renew:2026-03-29"
+		r := standsAs(t, e, k, daybook.Dead, "")
+		if s.charged() != 3 || r.Letter == nil || r.Letter.State != daybook.LetterOpen {
+			t.Errorf("charged %d, letter %+v", s.charged(), r.Letter)
+		}
+		t.Log(r.LastError)
+		s.mu.Lock()
+		s.due = append(s.due[:3], daybook.Subject{ID: "sub_04"})
+		s.mu.Unlock()
+		if _, err := e.Control().Replay(t.Context(), control.Person{Name: "ops"}, []daybook.Key{k}, "mended"); err != nil {
+			t.Fatal(err)
+		}
+		e.Run()
+		standsAs(t, e, k, daybook.Done, "")
+		if s.charged() != 4 {
+			t.Errorf("charged %d", s.charged())
+		}
+	})
+}
+
+func TestAnOutageUnderManySubjects(t *testing.T) {
+	each(t, func(t *testing.T, db engine.DB) {
+		e, s := newFan(t, db, 400)
+		const k = "renew:2026-03-29"
+		var calls, out int
+		s.set(func(id string) error {
+			if calls++; calls > 100 && out >= 0 {
+				out++
+				return daybook.NotDone(errors.New("503 from the gateway for " + id))
+			}
+			return nil
+		})
+		e.At(instant("2026-03-29T00:00:00Z"))
+		e.At(instant("2026-03-29T01:00:30Z"))
+		standsAs(t, e, k, daybook.Running, daybook.ReasonFannedOut)
+		n := counts(t, e, k)
+		if n.Breaker == nil || n.States[daybook.Done] != 100 || n.Letters != 0 || out > 64+16 {
+			t.Fatalf("in the outage: %+v, %d tried in vain", n, out)
+		}
+		before := out
+		e.At(instant("2026-03-29T01:30:00Z"))
+		if n := counts(t, e, k); n.Breaker == nil || out != before+2 {
+			t.Errorf("two steps of the ladder later %d were tried, %+v", out-before, n)
+		}
+		e.At(instant("2026-03-29T01:40:00Z"))
+		r := standsAs(t, e, k, daybook.Dead, daybook.ReasonBreaker)
+		alerts, err := e.Store().Alerts(t.Context(), true, 10)
+		if err != nil || len(alerts) != 1 || alerts[0].Kind != daybook.AlertBreakerOpen || alerts[0].Key != k {
+			t.Errorf("alerts: %+v %v", alerts, err)
+		}
+		letters, err := e.Store().Letters(t.Context(), true, 10)
+		if err != nil || len(letters) != 1 || letters[0].Key != k || out != before+3 {
+			t.Errorf("letters: %+v %v; %d tried; %s", letters, err, out-before, r.LastError)
+		}
+		// The gateway is back, and a person replays the one letter.
+		s.set(nil)
+		if _, err := e.Control().Replay(t.Context(), control.Person{Name: "ops"}, []daybook.Key{k}, "it is back"); err != nil {
+			t.Fatal(err)
+		}
+		e.Run()
+		standsAs(t, e, k, daybook.Done, "")
+		if s.charged() != 400 {
+			t.Errorf("charged %d", s.charged())
+		}
+		if alerts, _ := e.Store().Alerts(t.Context(), true, 10); len(alerts) != 0 {
+			t.Errorf("alerts afterwards: %+v", alerts)
+		}
+	})
+}
+
+func TestAnOutageThatEndsByItself(t *testing.T) {
+	each(t, func(t *testing.T, db engine.DB) {
+		e, s := newFan(t, db, 60, func(j *daybook.Job) { j.Retry.Backoff = []time.Duration{time.Minute} })
+		const k = "renew:2026-03-29"
+		tries := 0
+		s.set(func(string) error { tries++; return daybook.NotDone(errors.New("connection refused")) })
+		e.At(instant("2026-03-29T00:00:00Z"))
+		e.At(instant("2026-03-29T01:00:30Z"))
+		if n := counts(t, e, k); n.Breaker == nil || tries != 5 {
+			t.Errorf("from the start: %d tried, %+v", tries, n)
+		}
+		s.set(nil)
+		e.At(instant("2026-03-29T01:01:30Z"))
+		standsAs(t, e, k, daybook.Done, "")
+		if s.charged() != 60 {
+			t.Errorf("charged %d", s.charged())
+		}
+	})
+}
+
+func TestARunWithSubjectsIsCancelled(t *testing.T) {
+	each(t, func(t *testing.T, db engine.DB) {
+		e, s := newFan(t, db, 700)
+		const k = "renew:2026-03-29"
+		s.set(func(string) error { return daybook.NotDone(errors.New("not now")) })
+		e.At(instant("2026-03-29T00:00:00Z"))
+		e.At(instant("2026-03-29T01:00:30Z"))
+		if _, err := e.Control().Cancel(t.Context(), control.Person{Name: "ops"}, k, "wrong list"); err != nil {
+			t.Fatal(err)
+		}
+		e.Run()
+		n := counts(t, e, k)
+		if n.States[daybook.Cancelled] != 695 || n.States[daybook.Retryable] != 5 {
+			t.Errorf("%+v", n)
+		}
+		standsAs(t, e, k, daybook.Running, daybook.ReasonFannedOut)
+		s.set(nil)
+		e.At(instant("2026-03-29T02:30:30Z"))
+		standsAs(t, e, k, daybook.Cancelled, "")
+	})
+}
+
+func TestTheWorkerIsLostWhileItLists(t *testing.T) {
+	each(t, func(t *testing.T, db engine.DB) {
+		e, s := newFan(t, db, 2500, func(j *daybook.Job) { j.Effects = daybook.Once })
+		const k = "renew:2026-03-29"
+		e.At(instant("2026-03-29T00:00:00Z"))
+		s.mu.Lock()
+		s.during = func(i int) {
+			if i == 1700 && s.lists == 1 {
+				daybooktest.Lose(e)
+			}
+		}
+		s.mu.Unlock()
+		e.At(instant("2026-03-29T01:00:00Z"))
+		if r := find(t, e, k); r.State != daybook.Running || s.charged() != 0 {
+			t.Fatalf("%s %s, charged %d", r.State, r.Reason, s.charged())
+		}
+		for range 6 {
+			e.Advance(15 * time.Second)
+		}
+		standsAs(t, e, k, daybook.Done, "")
+		if s.charged() != 2500 {
+			t.Errorf("charged %d", s.charged())
 		}
 	})
 }

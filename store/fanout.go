@@ -229,6 +229,11 @@ func (s *Store) Look(ctx context.Context, k daybook.Key, p daybook.Policy, porti
 		if f.Run, err = s.findRun(ctx, t.query, k); err != nil || f.Run == nil {
 			return err
 		}
+		if f.Run.CancelledBy != "" {
+			if err := t.query(ctx, selectUnstarted, func(*sql.Rows) error { f.Unstarted = true; return nil }, string(k), int64(1)); err != nil {
+				return err
+			}
+		}
 		return t.lookedAt(ctx, &f, f.Next(p, portion, now), now)
 	})
 }

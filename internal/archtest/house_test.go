@@ -15,7 +15,7 @@ import (
 // meet in rows of the database, so that a crash between any two of them is harmless. "." is the root package; what holds
 // for a folder holds for those below it.
 var (
-	rooms = []string{"scheduler", "executor", "outbox", "reconcile", "backfill", "heartbeat", "alert", "pruner", "control"}
+	rooms = []string{"scheduler", "executor", "fanout", "outbox", "reconcile", "backfill", "heartbeat", "alert", "pruner", "control"}
 
 	house = map[string][]string{
 		".":        {},

@@ -327,4 +327,16 @@ var zhControl = map[string]string{
 	"accepting other keys": "接受不同的幂等键",
 	"the file is not taken: it would change what keys of P0 jobs promise: %s":                                             "文件没有载入：它会改变 P0 任务的幂等键所作的承诺：%s",
 	"daybook check shows how; if it is meant so: daybook check --accept-keys --reason …, then start again or send SIGHUP": "daybook check 显示具体变更；如果本意如此：daybook check --accept-keys --reason …，然后重新启动或发送 SIGHUP",
+
+	// Subjects.
+	"has %s. None is started beside its letter: replay it.": "有%s。死信未处理前不另行启动：请重放。",
+	"is under way: %s. Nothing was started beside it.":      "进行中：%s。没有另行启动。",
+	"is under way: %s. It is listed once more %s.":          "进行中：%s。再次列出：%s。",
+	"%d open letters":                    "%d个未处理的死信",
+	"1 open letter":                      "1 个未处理的死信",
+	"%d done, %d unknown of %d subjects": "%[3]d个业务对象中%[1]d个完成、%[2]d个结果未知",
+	"%s; they fail alike (%s), so one is tried at a time":                                        "%s；失败原因相同（%s），因此一次只试一个",
+	"started again: the %d subjects whose letters were open, each under the same key.":           "已重新开始：%d个有未处理死信的业务对象，各沿用原键。",
+	"started again: the subject whose letter was open, under the same key.":                      "已重新开始：有未处理死信的那个业务对象，沿用原键。",
+	"Of %d it is unknown whether they happened: they are settled first, by daybook run resolve.": "另有%d个是否发生未知：先用 daybook run resolve 核定。",
 }

@@ -165,4 +165,17 @@ var zhRoot = map[string]string{
 	"%s is %s: only a run that is done, or has an open letter, can be undone": "%s的状态是%s：只有已完成的、或有未处理死信的运行可以撤销",
 	"%s has no effect that is done: there is nothing to undo":                 "%s没有已完成的副作用：没有可撤销的",
 	"%s is being undone: only that goes on":                                   "%s正在撤销：只能继续撤销",
+
+	// Subjects.
+	"subject %q: zone %q":                                             "业务对象%q：时区%q",
+	"job %s has subjects and work: event":                             "任务%s同时有 subjects 和 work: event",
+	"remove one: each event has a run of its own already":             "去掉一个：每个事件本来就有自己的运行",
+	"the zone of the job is its timezone":                             "任务自己的时区写在 timezone",
+	"zone: %q is not one of %s":                                       "zone：%q不是%s之一",
+	"job %s has zone: subject and no subjects":                        "任务%s有 zone: subject，却没有 subjects",
+	"name them under subjects, or leave zone out":                     "在 subjects 下列出业务对象，或去掉 zone",
+	"subject %q: its payload is not JSON":                             "业务对象%q：载荷不是 JSON",
+	"subject %q: its payload has %d bytes: at most %d are allowed":    "业务对象%q：载荷有%d字节，最多允许%d字节",
+	"%s is done for each of its subjects by itself, and is undone so": "%s是逐个业务对象执行的，也要逐个撤销",
+	"daybook run undo %s/SUBJECT --reason …":                          "daybook run undo %s/SUBJECT --reason …",
 }
