@@ -21,6 +21,15 @@ const (
 	ResultInterrupted Result = "interrupted" // handed back by a shutdown before it began; never counted
 )
 
+// Reported reports whether r is what work says of its own end.
+func (r Result) Reported() bool {
+	switch r {
+	case ResultDone, ResultNotDone, ResultPermanent, ResultUnclear, ResultUnknown:
+		return true
+	}
+	return false
+}
+
 // Outcome is how an attempt ended.
 type Outcome struct {
 	Result     Result

@@ -51,11 +51,21 @@ type Survivor interface {
 	Alive(dir string) (alive, known bool)
 	// Report returns the complete report that the work left in dir, if there is one.
 	Report(dir string) (Outcome, bool)
+	// Steps returns the ends of steps that the work left in dir, because nobody heard them.
+	Steps(dir string) []StepEnd
 	// Output opens what the work in dir has printed so far, without its secrets. It may grow while the work lives. The
 	// errors are those of opening a file.
 	Output(dir string) (io.ReadCloser, error)
 	// End ends what runs in dir: TERM, and KILL after TerminationGrace.
 	End(ctx context.Context, dir string) error
+}
+
+// StepEnd is how a step ended that work marked itself.
+type StepEnd struct {
+	Step    string
+	Plain   bool
+	Try     int // as its begin was answered; 0: not said
+	Outcome Outcome
 }
 
 // Answer is what the far side says to a probe.

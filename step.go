@@ -34,6 +34,7 @@ type StepRecord struct {
 	EndedAt    time.Time // the last try ended, or was declared over
 	Tries      int
 	Fence      int64           // of the last try
+	Call       string          // by which the last try was begun; empty: it was not said
 	SettledBy  string          // probe, late report, or the person; empty when the attempt itself said so
 	Data       json.RawMessage // the result handed back, or the probe's
 
@@ -59,6 +60,9 @@ type StepAsk struct {
 	Step  string
 	Plain bool
 	Says  StepPolicy
+	// Call is made up anew each time work comes to a step, and is the same when the same call is made again because its answer
+	// was lost: it is then given the try that it has. Empty: each call is a new one.
+	Call string
 }
 
 // StepDo is what work that came to a step does next.
@@ -200,6 +204,9 @@ func (r *Run) ComeTo(ask StepAsk, p Policy, now time.Time) StepAnswer {
 	if err := CheckWireKey(e.WireKey()); err != nil {
 		return stop(e, Permanent(err))
 	}
+	if e.State != EffectBegun && ask.Call != "" && ask.Call == e.Call && e.Fence == r.Fence { // a copy of it was under way for long
+		return stop(e, Conflict("this call for step %s was answered before, and the step has ended since", e.Step))
+	}
 	if o := r.passedOver(e); o != nil {
 		return stop(e, Permanent(Conflict("effect %s is new, and this attempt did not come to effect %s, which is %s", e.Step, o.Step, o.State).
 			WithHint("was it renamed? Between attempts of one run effects keep their names and their order")))
@@ -208,7 +215,10 @@ func (r *Run) ComeTo(ask StepAsk, p Policy, now time.Time) StepAnswer {
 	case EffectRefused:
 		return r.seen(stop(e, Permanent(Conflict("step %s was refused for good: %s", e.Step, e.Error))))
 	case EffectBegun:
-		if e.Fence == r.Fence {
+		switch {
+		case e.Fence == r.Fence && ask.Call != "" && ask.Call == e.Call: // the answer was lost, and nothing was begun yet
+			return StepAnswer{Do: StepBegin, Record: e}
+		case e.Fence == r.Fence:
 			return stop(e, Conflict("step %s is under way in this very attempt", e.Step))
 		}
 		c := *e
@@ -267,7 +277,7 @@ func (e *StepRecord) begun(r *Run, ask StepAsk, now time.Time) *StepRecord {
 	c := *e
 	c.Open = c.State == EffectUnknown
 	c.State, c.Fence, c.Seen, c.EndedAt, c.SettledBy, c.Asked, c.Error = EffectBegun, r.Fence, r.Fence, time.Time{}, "", "", ""
-	c.Plain, c.Says = ask.Plain, ask.Says
+	c.Plain, c.Says, c.Call = ask.Plain, ask.Says, ask.Call
 	c.Tries++
 	if c.FirstAt.IsZero() {
 		c.FirstAt = now
@@ -291,6 +301,23 @@ func (r *Run) StepEnded(e *StepRecord, o Outcome, now time.Time) *StepRecord {
 		c.State = EffectUnknown
 	}
 	return &c
+}
+
+// Heard returns the record of a step as it stands after its end was told by work of the current attempt, which may be the
+// second time. False: there is nothing to be written, since it was told before, is of another try, or is simply done again.
+func (r *Run) Heard(step string, plain bool, try int, o Outcome, now time.Time) (*StepRecord, bool) {
+	e := r.StepRecord(step)
+	if plain && e == nil { // nothing was written when it began
+		e = r.ComeTo(StepAsk{Step: step, Plain: true}, Policy{}, now).Record
+	}
+	switch {
+	case e == nil, !e.Plain && (e.Fence != r.Fence || try > 0 && e.Tries != try):
+		return nil, false
+	case e.State == EffectDone, !e.EndedAt.IsZero() && (e.State != EffectUnknown || o.Result != ResultDone):
+		return e, false
+	}
+	next := r.StepEnded(e, o, now)
+	return next, !next.Plain || next.State == EffectDone
 }
 
 // StepFound returns the record of an open effect as it stands after the far side was asked about every wire key used,

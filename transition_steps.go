@@ -2,6 +2,7 @@ package daybook
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -14,6 +15,9 @@ func (r *Run) nextSteps(t Transition, o Outcome, p Policy, now time.Time) Transi
 	after := r.afterAttempt(&t, now)
 	if len(after.OpenSteps()) == 0 {
 		t.Close = after.closing(LetterSettled, "probe", "", now) // it stood open while the work asked, for a person
+		if left := r.leftOut(); left != "" && o.Result == ResultDone && t.Attempt != nil {
+			t.Attempt.Detail = Clip(t.Attempt.Detail+"; it did not come to "+left, MaxErrorBytes)
+		}
 		return after.ending(t, o, p, now)
 	}
 	if o.Result == ResultLost {
@@ -37,6 +41,17 @@ func (r *Run) afterAttempt(t *Transition, now time.Time) *Run {
 		t.Steps = append(t.Steps, &over)
 	}
 	return &c
+}
+
+// leftOut names the effects of earlier attempts, done or not, that this one did not come to: its work is another one now.
+func (r *Run) leftOut() string {
+	var names []string
+	for _, e := range r.Records {
+		if !e.Plain && e.Tries > 0 && e.Seen != r.Fence && !r.Key.IsUndo() {
+			names = append(names, e.Step+" ("+string(e.State)+")")
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // settleSteps decides how the open effects of r are settled: by a question from outside, by the work itself in its next

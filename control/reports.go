@@ -20,6 +20,29 @@ func (c *Control) AttemptToken(ctx context.Context, id daybook.AttemptID) (strin
 	return id.Token(secret), nil
 }
 
+// ofCommand tells the tokens of commands that a serve itself has started from those that are given to programs elsewhere.
+const ofCommand = " command"
+
+// CommandToken is AttemptToken for a command that this very program starts on its machine: what such work says is to be run
+// here is run here.
+func (c *Control) CommandToken(ctx context.Context, id daybook.AttemptID) (string, error) {
+	secret, err := c.secret(ctx)
+	if err != nil {
+		return "", err
+	}
+	return id.Token(secret + ofCommand), nil
+}
+
+// OfCommand reports whether a token is one of CommandToken.
+func (c *Control) OfCommand(ctx context.Context, token string) bool {
+	secret, err := c.secret(ctx)
+	if err != nil {
+		return false
+	}
+	_, ok := daybook.ParseAttemptToken(secret+ofCommand, token)
+	return ok
+}
+
 // AttemptOf returns the attempt that a token speaks for. Errors have CodeDenied: the token is none of this ledger's.
 func (c *Control) AttemptOf(ctx context.Context, token string) (daybook.AttemptID, error) {
 	secret, err := c.secret(ctx)
@@ -27,6 +50,9 @@ func (c *Control) AttemptOf(ctx context.Context, token string) (daybook.AttemptI
 		return daybook.AttemptID{}, err
 	}
 	id, ok := daybook.ParseAttemptToken(secret, token)
+	if !ok {
+		id, ok = daybook.ParseAttemptToken(secret+ofCommand, token)
+	}
 	if !ok {
 		return daybook.AttemptID{}, daybook.Denied("the token is not one that this ledger gave to an attempt").
 			WithHint("send the header Daybook-Token as it was given, unchanged")

@@ -60,21 +60,13 @@ func (c *Control) StepEnded(ctx context.Context, id daybook.AttemptID, step stri
 		return daybook.StepAnswer{}, err
 	}
 	var next *daybook.StepRecord
-	err = c.mark(ctx, id, func(r *daybook.Run, p daybook.Policy, now time.Time) (*daybook.StepRecord, []*daybook.Alert, error) {
-		e := r.StepRecord(step)
-		if plain && e == nil { // nothing was written when it began
-			e = r.ComeTo(daybook.StepAsk{Step: step, Plain: true}, p, now).Record
-		}
-		switch {
-		case e == nil, !e.Plain && (e.Fence != r.Fence || try > 0 && e.Tries != try): // of an earlier try, and late
+	err = c.mark(ctx, id, func(r *daybook.Run, _ daybook.Policy, now time.Time) (*daybook.StepRecord, []*daybook.Alert, error) {
+		var write bool
+		switch next, write = r.Heard(step, plain, try, o, now); {
+		case next == nil: // of an earlier try, and late
 			return nil, nil, notBegun(r, step)
-		case e.State == daybook.EffectDone, !e.EndedAt.IsZero() && (e.State != daybook.EffectUnknown || o.Result != daybook.ResultDone):
-			next = e // told before
+		case !write: // told before, or simply done again
 			return nil, nil, nil
-		}
-		next = r.StepEnded(e, o, now)
-		if next.Plain && next.State != daybook.EffectDone {
-			return nil, nil, nil // it is simply done again
 		}
 		return next, nil, nil
 	})
@@ -109,7 +101,11 @@ func (c *Control) StepFound(ctx context.Context, id daybook.AttemptID, step stri
 	var next *daybook.StepRecord
 	err = c.mark(ctx, id, func(r *daybook.Run, p daybook.Policy, now time.Time) (*daybook.StepRecord, []*daybook.Alert, error) {
 		e := r.StepRecord(step)
-		if e == nil || e.State != daybook.EffectUnknown {
+		switch {
+		case e != nil && e.SettledBy == "probe" && e.Seen == r.Fence && e.State != daybook.EffectBegun: // told before, and the answer was lost
+			next = e
+			return nil, nil, nil
+		case e == nil, e.State != daybook.EffectUnknown:
 			return nil, nil, daybook.Conflict("step %s of %s is not open: there is nothing to ask", step, r.Key)
 		}
 		all, err := findings(e.WireKeys(), found, secrets)

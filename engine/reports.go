@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/url"
@@ -143,15 +144,24 @@ func (r *reports) Close(token string) {
 	delete(r.ids, token)
 }
 
-// rights lets a command with steps speak for its attempt, to the ledger itself.
+// rights lets a command with steps speak for its attempt: to the ledger itself, and to the server of this program for what
+// does not reach the ledger, such as a container. A command of another user may not read the ledger: it is told the server
+// alone, where there is one.
 func (e *Engine) rights(ctx context.Context, r *daybook.Run, j *daybook.Job) (env map[string]string, token string, err error) {
 	if j.Command.IsZero() {
 		return nil, "", nil
 	}
-	if token, err = e.control.AttemptToken(ctx, r.ID()); err != nil {
+	if token, err = e.control.CommandToken(ctx, r.ID()); err != nil {
 		return nil, "", err
 	}
 	env = map[string]string{"DAYBOOK_TOKEN": token}
+	s := e.settings()
+	if server := strings.TrimRight(cmp.Or(s.LocalURL, s.URL), "/"); server != "" {
+		env["DAYBOOK_SERVER"] = server
+		if j.User != "" {
+			return env, token, nil
+		}
+	}
 	if e.o.Ledger != "" {
 		env["DAYBOOK_DB"] = e.o.Ledger
 	}

@@ -63,7 +63,7 @@ func (x *Executor) attempt(ctx context.Context, f *flight) {
 		f.command = work.Job.Command.String() // no definition tells it: the crontab line does
 	}
 	out := x.work(ctx, f, work, o)
-	x.readSteps(ctx, f)
+	x.readSteps(ctx, f, o.Dir)
 	x.end(f, work.Job.Policy(), out)
 }
 

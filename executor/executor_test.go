@@ -2,6 +2,7 @@ package executor_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -48,6 +49,7 @@ type survivor struct {
 	alive  map[string]bool
 	report map[string]daybook.Outcome
 	ended  []string
+	steps  map[string][]daybook.StepEnd
 }
 
 func (r *room) Alive(dir string) (alive, known bool) {
@@ -62,6 +64,12 @@ func (r *room) Report(dir string) (daybook.Outcome, bool) {
 	defer r.mu.Unlock()
 	o, ok := r.survivor.report[dir]
 	return o, ok
+}
+
+func (r *room) Steps(dir string) []daybook.StepEnd {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.survivor.steps[dir]
 }
 
 func (r *room) Output(dir string) (io.ReadCloser, error) {
@@ -79,7 +87,7 @@ func (r *room) End(_ context.Context, dir string) error {
 func (r *room) Run(ctx context.Context, o daybook.Order) daybook.Outcome {
 	r.mu.Lock()
 	r.orders = append(r.orders, o)
-	out, stays := r.outcome, r.stays
+	stays := r.stays
 	r.mu.Unlock()
 	if stays {
 		select {
@@ -88,7 +96,9 @@ func (r *room) Run(ctx context.Context, o daybook.Order) daybook.Outcome {
 			return daybook.Outcome{Result: daybook.ResultUnknown, Error: context.Cause(ctx).Error()}
 		}
 	}
-	return out
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.outcome
 }
 
 // CanUndo and Undo implement daybook.Undoer.
@@ -757,6 +767,56 @@ func TestCancelThatComesWithTheEnd(t *testing.T) {
 				tries, err := s.Attempts(t.Context(), k)
 				if err != nil || len(tries) != 1 || tries[0].Result != c.result || tries[0].LateResult != "" {
 					t.Errorf("%+v %v", tries, err)
+				}
+			})
+		})
+	}
+}
+
+// The end of an effect that the ledger did not hear is heard with the end of its attempt, or when that is declared over, before
+// it is decided what follows.
+func TestTheEndOfAStepThatNobodyHeard(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		t.Run(map[bool]string{false: "attempt ends", true: "attempt is lost"}[lost], func(t *testing.T) {
+			storetest.Each(t, func(ctx context.Context, t *testing.T, s *store.Store) {
+				r := newRoom(t, s, func(j *daybook.Job) { j.Steps = true }, nil, t.TempDir())
+				r.stays = true
+				k := r.trigger("2026-03-01")
+				r.starts(1)
+				run, err := s.Run(ctx, k)
+				if err != nil {
+					t.Fatal(err)
+				}
+				begun := run.ComeTo(daybook.StepAsk{Step: "charge"}, daybook.Policy{}, r.clock())
+				if err := s.MarkStep(ctx, run, begun.Record, nil); err != nil {
+					t.Fatal(err)
+				}
+				place := r.orders[0].Dir
+				end := daybook.StepEnd{Step: "charge", Try: 1, Outcome: daybook.Outcome{Result: daybook.ResultDone, Data: json.RawMessage(`"ch_1"`)}}
+				other := r
+				if lost {
+					other = newRoom(t, s, func(j *daybook.Job) { j.Steps = true }, nil, filepath.Dir(place))
+					other.survivor.alive[place] = false
+				}
+				other.mu.Lock()
+				other.survivor.steps = map[string][]daybook.StepEnd{place: {end, end, {Step: "mail", Try: 1, Outcome: end.Outcome}}}
+				other.mu.Unlock()
+				if lost {
+					other.passes(lease + time.Second)
+					other.tick(&executor.Rescue{Executor: other.Executor})
+				} else {
+					r.mu.Lock()
+					r.outcome = daybook.Outcome{Result: daybook.ResultUnclear, Error: "exit 125"}
+					r.mu.Unlock()
+					close(r.leave)
+					r.settles()
+				}
+				run, err = s.Run(ctx, k)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if e := run.StepRecord("charge"); run.State != daybook.Retryable || e.State != daybook.EffectDone || string(e.Data) != `"ch_1"` || run.StepRecord("mail") != nil {
+					t.Errorf("%s (%s), charge %+v", run.State, run.Reason, e)
 				}
 			})
 		})

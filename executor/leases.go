@@ -118,7 +118,7 @@ func (x *Executor) survivors(ctx context.Context, now time.Time) (err error) {
 			err = errors.Join(err, unknown)
 			continue
 		}
-		x.readSteps(ctx, f)
+		x.readSteps(ctx, f, f.adopted)
 		x.end(f, p, x.reportOf(f.run, f.adopted))
 		x.tellLeft(f.run, &f.next)
 		x.over(f)

@@ -122,6 +122,10 @@ func (s *Rescue) rescue(ctx context.Context, r *daybook.Run, now time.Time) (day
 			return daybook.Transition{}, false, nil
 		case known:
 			outcome = s.reportOf(r, dir)
+			var err error
+			if r, err = s.hearSteps(ctx, r, dir); err != nil {
+				return daybook.Transition{}, false, err
+			}
 		}
 	}
 	p, err := s.policy(ctx, r)

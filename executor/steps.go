@@ -213,23 +213,6 @@ func (b *book) late(ctx context.Context, e *daybook.StepRecord, o daybook.Outcom
 	log.Warn("report of a step refused: the run moved on", "fence", b.run.Fence, "now", r.Fence)
 }
 
-// readSteps reads the steps of an attempt that is over: programs outside this process may have written them. When it cannot,
-// what this process knows is compared, and the end is decided again.
-func (x *Executor) readSteps(ctx context.Context, f *flight) {
-	if !f.run.Steps {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), x.o.Lease/renewals)
-	defer cancel()
-	r, err := x.store.Run(ctx, f.run.Key)
-	if err != nil || r.Fence != f.run.Fence || r.Claim != f.run.Claim {
-		return
-	}
-	x.mu.Lock()
-	f.run.Records, f.run.Marks = r.Records, r.Marks
-	x.mu.Unlock()
-}
-
 // questionSteps asks the far side about every open effect that the work does not ask for itself.
 func (x *Executor) questionSteps(ctx context.Context, f *flight, work Work, asked time.Time) {
 	found := make(map[string][]daybook.Finding)

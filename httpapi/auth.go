@@ -29,6 +29,7 @@ type caller struct {
 	name    string // of its token; empty: nobody in particular
 	scope   string // whose Idempotency-Keys it uses
 	attempt daybook.AttemptID
+	command bool // the attempt is a command that this ledger's serve has started
 }
 
 // person is the caller as control records it.
@@ -48,7 +49,7 @@ func (a *api) authenticate(r *http.Request, needs right) (caller, error) {
 			return caller{}, noToken(needs)
 		}
 		id, err := a.c.AttemptOf(r.Context(), text)
-		return caller{attempt: id, scope: "at " + string(id.Key) + " " + strconv.FormatInt(id.Fence, 10)}, err
+		return caller{attempt: id, command: err == nil && a.c.OfCommand(r.Context(), text), scope: "at " + string(id.Key) + " " + strconv.FormatInt(id.Fence, 10)}, err
 	}
 	text, given := bearer(r)
 	if !given {

@@ -86,6 +86,7 @@ type claimJSON struct {
 	Payload   json.RawMessage        `json:"payload,omitempty"`
 	Timeout   string                 `json:"timeout,omitempty" doc:"how long this try may last"`
 	Permanent []int                  `json:"permanent_exit,omitempty" doc:"exit codes that are read as permanent beside the usual ones"`
+	Steps     bool                   `json:"steps,omitempty" doc:"the work marks its own steps, with the token: /api/v1/steps"`
 	Questions []string               `json:"questions,omitempty" doc:"no try: ask the far side about these wire keys and end the claim with answers"`
 	Run       *control.RunJSON       `json:"run,omitempty"`
 }
@@ -149,7 +150,7 @@ func claimed(got control.Claimed, resumed bool) answer {
 		j.Outcome, j.Exit = daybook.Started, daybook.ExitOK
 		j.Fence, j.Token, j.Lease, j.Until, j.Attempt = r.Fence, got.Token, got.Lease.String(), got.LeaseUntil, r.Attempts
 		j.Trigger, j.Payload, j.Questions = r.FirstSource, r.Input, got.Questions
-		if !r.Steps {
+		if j.Steps = r.Steps; !r.Steps {
 			j.WireKey = r.WireKey()
 		}
 		if got.Job.Timeout > 0 {

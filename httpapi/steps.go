@@ -14,6 +14,8 @@ type stepBody struct {
 	Step      string      `json:"step" doc:"its name"`
 	Effect    bool        `json:"effect,omitempty" doc:"it touches the outside world: marked before it begins, and never done twice"`
 	Asks      bool        `json:"asks,omitempty" doc:"the caller can ask the far side itself whether the effect happened"`
+	Undo      string      `json:"undo,omitempty" doc:"a line for the shell that takes it back; from commands that serve has started only"`
+	Call      string      `json:"call,omitempty" doc:"made up anew each time the work comes to a step, at most 64 bytes: when the same call is made again, because its answer was lost, it is told again that it may begin"`
 	Remembers *duration   `json:"remembers,omitempty" doc:"how long the far side answers a repeated wire key: 24h, forever; default: what the job says"`
 	Settles   *duration   `json:"settles,omitempty" doc:"a no of the far side counts only this long after the last try ended; default: what the job says"`
 }
@@ -72,7 +74,14 @@ func (a *api) stepBegin(c *call) (answer, error) {
 	if err := daybook.CheckStep(b.Step); err != nil {
 		return answer{}, err
 	}
-	ask := daybook.StepAsk{Step: b.Step, Plain: !b.Effect, Says: daybook.StepPolicy{Asks: b.Asks, Remembers: b.Remembers.or0(), Settles: b.Settles.or0()}}
+	if b.Undo != "" && !c.who.command { // it would be run on the machine of the ledger, for whoever has a token
+		return answer{}, daybook.Denied("an undo command is taken from commands that serve has started, and this attempt is none").
+			WithHint("set undo, or undo_url, in the job")
+	}
+	if len(b.Call) > daybook.MaxNameBytes {
+		return answer{}, daybook.Invalid("call has %d bytes: at most %d are allowed", len(b.Call), daybook.MaxNameBytes).WithHint("such as a random UUID")
+	}
+	ask := daybook.StepAsk{Step: b.Step, Plain: !b.Effect, Call: b.Call, Says: daybook.StepPolicy{Asks: b.Asks, Undo: b.Undo, Remembers: b.Remembers.or0(), Settles: b.Settles.or0()}}
 	s, err := a.c.ComeTo(c.Context(), c.who.attempt, ask)
 	return stepAnswer(c, b.Step, s, err)
 }
@@ -86,11 +95,10 @@ func (a *api) stepEnd(c *call) (answer, error) {
 		return answer{}, err
 	}
 	o := daybook.Outcome{Result: b.Outcome, Data: bytes.TrimSpace(b.Result), Error: daybook.Clip(b.Message, daybook.MaxErrorBytes)}
-	switch o.Result {
-	case "":
+	switch {
+	case o.Result == "":
 		o.Result = daybook.ResultDone
-	case daybook.ResultDone, daybook.ResultNotDone, daybook.ResultPermanent, daybook.ResultUnclear, daybook.ResultUnknown:
-	default:
+	case !o.Result.Reported():
 		return answer{}, daybook.Invalid("%q is no outcome of a step", safe(string(o.Result), 40)).WithHint("one of done, not_done, permanent, unclear, unknown")
 	}
 	if len(o.Data) > daybook.MaxResultBytes {
@@ -138,6 +146,7 @@ func stepAnswer(c *call, step string, s daybook.StepAnswer, err error) (answer, 
 	if s.Record != nil && !s.Record.Plain {
 		j.WireKey, j.Try = s.Record.WireKey(), s.Record.Tries
 	}
-	// That it may begin is said once: who asks again, under whatever Idempotency-Key, is told how it stands.
+	// That it may begin is said once: who asks again, under whatever Idempotency-Key, is told how it stands. Only the very
+	// call that was told, named by its call, is told again.
 	return answer{status: 200, body: j, final: s.Do != daybook.StepBegin}, nil
 }

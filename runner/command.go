@@ -96,6 +96,10 @@ func environment(o daybook.Order, as identity, files map[string]string) map[stri
 			env[name] = value
 		}
 	}
+	if len(o.Rights) > 0 { // of one attempt only: what another was told leads elsewhere
+		delete(env, "DAYBOOK_SERVER")
+		delete(env, "DAYBOOK_DB")
+	}
 	maps.Copy(env, o.Rights)
 	maps.Copy(env, files)
 	return env

@@ -102,6 +102,10 @@ func (a *app) once(ctx context.Context, o onceFlags, argv []string) (int, error)
 func (a *app) onceURL(f *config.File) (string, error) {
 	env, _ := a.LookupEnv("DAYBOOK_DB")
 	if f == nil && a.flags.db == "" && env == "" {
+		if server, _ := a.LookupEnv("DAYBOOK_SERVER"); server != "" && a.insideAttempt() {
+			return "", daybook.Invalid("once: it stands in a job whose steps are kept by %s, and nothing names the ledger of this line", server).
+				WithHint("name it: --server with --token-file, or --db")
+		}
 		return "sqlite:" + onceLedger(), nil
 	}
 	return a.databaseURL(f)

@@ -42,6 +42,7 @@ type claimReply struct {
 	Payload   json.RawMessage        `json:"payload"`
 	Timeout   string                 `json:"timeout"`
 	Permanent []int                  `json:"permanent_exit"`
+	Steps     bool                   `json:"steps"`
 	Questions []string               `json:"questions"`
 	Run       *control.RunJSON       `json:"run"`
 }
@@ -176,6 +177,9 @@ func (x *remoteLine) attempt(ctx context.Context, got claimReply) (*control.RunJ
 	h := x.hold(ctx, got)
 	job, run := x.orderOf(got)
 	order := daybook.Order{Run: run, Job: job, Attempt: got.Attempt, Fence: got.Fence, WireKey: got.WireKey, Dir: dir}
+	if got.Steps {
+		order.Rights, order.Secrets = map[string]string{"DAYBOOK_TOKEN": got.Token, "DAYBOOK_SERVER": x.r.base}, []string{got.Token}
+	}
 	doing := h.ctx
 	if d, err := time.ParseDuration(got.Timeout); err == nil && d > 0 {
 		var cancel context.CancelFunc
@@ -185,7 +189,7 @@ func (x *remoteLine) attempt(ctx context.Context, got claimReply) (*control.RunJ
 	}
 	command := x.a.Exec
 	command.Tee = x.a.Stdout
-	out := command.Run(doing, order)
+	out := command.Run(doing, order).Mask(order.Secrets)
 	h.stop()
 	x.exit = out.Exit
 	out.Command = job.Command.String()

@@ -35,13 +35,18 @@ jobs:
 
 func newOffice(t *testing.T, ledger string) *office {
 	t.Helper()
+	return newOfficeOf(t, ledger, officeFile)
+}
+
+func newOfficeOf(t *testing.T, ledger, file string) *office {
+	t.Helper()
 	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := ln.Addr().String()
 	_ = ln.Close()
-	s := newScene(t, ledger, officeFile)
+	s := newScene(t, ledger, file)
 	o := &office{scene: s, t: t, address: address, machine: t.TempDir()}
 	s.must(0, "db", "migrate")
 	o.token = filepath.Join(o.machine, "token")

@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/control"
 	"github.com/daybook-run/daybook/executor"
+	"github.com/daybook-run/daybook/runner"
 )
 
 // What a line over a server keeps in the directory of an attempt, beside what its command leaves there: the right to
@@ -66,6 +68,7 @@ type endReply struct {
 // report tells the server how the command ended, for as long as it may be away. What it does not hear is kept for the next
 // call of the line, which reports it first.
 func (x *remoteLine) report(ctx context.Context, h *holding, got claimReply, dir string, out daybook.Outcome) (*control.RunJSON, error) {
+	x.reportSteps(ctx, h.patience(), got.Token, dir)
 	body := newEndReport(out)
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -84,6 +87,21 @@ func (x *remoteLine) report(ctx context.Context, h *holding, got claimReply, dir
 		return nil, notReported(got, out, err)
 	}
 	return reply.Run, err
+}
+
+// reportSteps tells the server the ends of steps that it did not hear while the command ran: before the end of the attempt,
+// which they decide. True: something was heard.
+func (x *remoteLine) reportSteps(ctx context.Context, patience time.Duration, token, dir string) (heard bool) {
+	for _, e := range x.a.Exec.Steps(dir) {
+		var reply stepReply
+		if err := x.r.post(context.WithoutCancel(ctx), patience, stepsPath+"end", token, endBody(e), &reply); err != nil {
+			x.a.tellError(err)
+			continue
+		}
+		heard = true
+		_ = runner.ForgetStepEnd(dir, e.Step) // told twice it is told once
+	}
+	return heard
 }
 
 // notReported says what is not known there, and that it is known here.
@@ -127,11 +145,7 @@ func (x *remoteLine) question(ctx context.Context, got claimReply) (*control.Run
 		asking, cancel := context.WithTimeoutCause(h.ctx, daybook.ProbeTimeout, daybook.ErrTimeout)
 		f := x.a.Exec.Probe(asking, daybook.Order{Run: run, Job: job, Attempt: got.Attempt, Fence: got.Fence, WireKey: wireKey}, wireKey)
 		cancel()
-		answer := map[string]any{"wire_key": wireKey, "answer": f.Answer, "message": f.Error}
-		if len(f.Data) > 0 {
-			answer["result"] = f.Data
-		}
-		answers = append(answers, answer)
+		answers = append(answers, answerBody(f))
 	}
 	var reply endReply
 	err := x.r.post(context.WithoutCancel(ctx), h.patience(), endPath, got.Token, map[string]any{"answers": answers}, &reply)
@@ -153,6 +167,7 @@ func (x *remoteLine) reportLeft(ctx context.Context, key daybook.Key) (heard boo
 		if alive, _ := x.a.Exec.Alive(dir); err != nil || alive {
 			continue
 		}
+		heard = x.reportSteps(ctx, claimPatience, string(token), dir) || heard
 		var body endReport
 		if text, err := os.ReadFile(filepath.Join(dir, leftEnd)); err != nil || json.Unmarshal(text, &body) != nil {
 			out, ok := x.a.Exec.Report(dir)

@@ -25,17 +25,33 @@ type remote struct {
 // callTimeout bounds one call of a server.
 const callTimeout = 15 * time.Second
 
+// serverBase checks the address of a server.
+func serverBase(server string) (string, error) {
+	u, err := url.Parse(server)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
+		return "", daybook.Invalid("--server %q is not the address of a server", daybook.Clip(server, 80)).WithHint("such as http://127.0.0.1:7070")
+	}
+	return strings.TrimRight(server, "/"), nil
+}
+
+// insideAttempt reports whether this program was started by an attempt with steps: the server in its environment is then where
+// that marks its steps, and no place to ask for keys.
+func (a *app) insideAttempt() bool {
+	token, _ := a.LookupEnv("DAYBOOK_TOKEN")
+	return token != ""
+}
+
 // remoteOf returns the server of a call: --server with --token-file, or what the environment names; nil when neither does.
 func (a *app) remoteOf(server, tokenFile string) (*remote, error) {
-	if server == "" {
+	if server == "" && !a.insideAttempt() {
 		server, _ = a.LookupEnv("DAYBOOK_SERVER")
 	}
 	if server == "" {
 		return nil, nil
 	}
-	u, err := url.Parse(server)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
-		return nil, daybook.Invalid("--server %q is not the address of a server", daybook.Clip(server, 80)).WithHint("such as http://127.0.0.1:7070")
+	base, err := serverBase(server)
+	if err != nil {
+		return nil, err
 	}
 	if tokenFile == "" {
 		tokenFile, _ = a.LookupEnv("DAYBOOK_TOKEN_FILE")
@@ -52,7 +68,7 @@ func (a *app) remoteOf(server, tokenFile string) (*remote, error) {
 	if token == "" || strings.ContainsAny(token, " \t\r\n") {
 		return nil, daybook.Invalid("%s holds no token, or more than one", tokenFile).WithHint("--token-file names a file with the token alone")
 	}
-	return &remote{base: strings.TrimRight(server, "/"), token: token, client: outhttp.New(outhttp.Options{Timeout: callTimeout})}, nil
+	return &remote{base: base, token: token, client: outhttp.New(outhttp.Options{Timeout: callTimeout})}, nil
 }
 
 // refusal is a problem that the server told of.

@@ -317,6 +317,7 @@ daybook_steps.remembers_us bigint not null default 0
 daybook_steps.settles_us bigint not null default 0
 daybook_steps.asked text not null default ''::text
 daybook_steps.error text not null default ''::text
+daybook_steps.call text not null default ''::text
 CREATE UNIQUE INDEX daybook_steps_pkey ON public.daybook_steps USING btree (key, step);
 daybook_tokens.number bigint not null
 daybook_tokens.name text not null

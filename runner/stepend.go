@@ -1,0 +1,74 @@
+package runner
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/daybook-run/daybook"
+)
+
+// stepEndFile is the name of a file in which `daybook effect` leaves the end of a step that nobody has heard.
+const stepEndFile = "step-*.json"
+
+// stepEnd is a daybook.StepEnd as it is kept.
+type stepEnd struct {
+	Step    string          `json:"step"`
+	Plain   bool            `json:"plain,omitempty"`
+	Try     int             `json:"try"`
+	Outcome daybook.Result  `json:"outcome"`
+	Error   string          `json:"error,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+}
+
+// KeepStepEnd leaves the end of a step in the directory of its attempt, whole and durably, for whoever ends the attempt.
+func KeepStepEnd(dir string, e daybook.StepEnd) error {
+	b, err := json.Marshal(stepEnd{e.Step, e.Plain, e.Try, e.Outcome.Result, e.Outcome.Error, e.Outcome.Data})
+	if err != nil {
+		return err
+	}
+	path := pathOfStepEnd(dir, e.Step)
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(b, '\n'))
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// ForgetStepEnd removes it again, once it was heard.
+func ForgetStepEnd(dir, step string) error { return os.Remove(pathOfStepEnd(dir, step)) }
+
+func pathOfStepEnd(dir, step string) string {
+	return filepath.Join(dir, strings.Replace(stepEndFile, "*", step, 1))
+}
+
+// Steps returns the ends of steps that the work left in dir, because nobody heard them. What is not understood is none.
+func (e *Exec) Steps(dir string) []daybook.StepEnd {
+	paths, err := filepath.Glob(filepath.Join(dir, stepEndFile))
+	if err != nil {
+		return nil
+	}
+	var ends []daybook.StepEnd
+	for _, path := range paths {
+		var s stepEnd
+		b, err := os.ReadFile(path)
+		if err != nil || len(b) > 4*daybook.MaxResultBytes || json.Unmarshal(b, &s) != nil || daybook.CheckStep(s.Step) != nil || !s.Outcome.Reported() || s.Try < 0 {
+			continue
+		}
+		o := daybook.Outcome{Result: s.Outcome, Error: daybook.Clip(SafeText([]byte(s.Error)), daybook.MaxErrorBytes)}
+		if len(s.Result) <= daybook.MaxResultBytes && json.Valid(s.Result) {
+			o.Data = s.Result
+		}
+		ends = append(ends, daybook.StepEnd{Step: s.Step, Plain: s.Plain, Try: s.Try, Outcome: o})
+	}
+	return ends
+}
