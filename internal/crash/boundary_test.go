@@ -344,47 +344,57 @@ func (b *boundaries) judge() {
 func TestKilledAtEveryBoundary(t *testing.T) {
 	onBoth(t, boundaryJobs, func(w *world) {
 		b := newBoundaries(w)
-		s := w.served()
-		mail := func(point string) bool { return strings.HasPrefix(point, "mail-") }
-		never := func(string) bool { return false }
-		for _, victim := range []struct {
-			name    string
-			points  []string
-			bare    []string
-			unknown func(point string) bool // of paid
-			kill    func(v *visit)
-			serves  bool // the daybook that serves is killed
-		}{
+		b.killed([]victim{
 			{"script", slices.Concat(scriptPoints, effectPoints), barePoints, never, func(v *visit) { slay(scriptOf(v.pid)) }, false},
 			{"effect", effectPoints, barePoints, mail, func(v *visit) { slay(effectOf(v.pid)) }, false},
 			{"branch", append([]string{"asked"}, effectPoints...), barePoints, mail, func(v *visit) { slay(effectOf(v.pid), v.pid) }, false},
 			{"serve", slices.Concat([]string{"asked", "ladder"}, scriptPoints, effectPoints, undoPoints), slices.Concat(barePoints, undoPoints), never, nil, true},
 			{"all", slices.Concat([]string{"asked", "ladder"}, scriptPoints, effectPoints, undoPoints), slices.Concat(barePoints, undoPoints), mail, nil, true},
-		} {
-			began := time.Now()
-			var keys []*boundary
-			for _, p := range victim.points {
-				keys = append(keys, b.add("paid", p, victim.unknown(p)))
-			}
-			for _, p := range victim.bare { // an undo is part of the daybook that serves
-				keys = append(keys, b.add("bare", p, victim.unknown("mail-begun") || strings.HasPrefix(p, "undo-")))
-			}
-			b.stops(keys)
-			stopped := b.answered(keys, s)
-			for _, n := range keys {
-				if victim.kill != nil {
-					victim.kill(b.visit(n.key))
-				}
-			}
-			if victim.serves {
-				w.kill(s, victim.name == "all")
-				s = w.served()
-			}
-			b.release(keys, stopped)
-			b.settle(keys)
-			t.Logf("%s killed at %d points: settled after %s", victim.name, len(keys), time.Since(began).Round(time.Millisecond))
-		}
-		b.judge()
-		w.noDirectories()
+		})
 	})
+}
+
+// victim is who is killed, and where the work is then.
+type victim struct {
+	name    string
+	points  []string
+	bare    []string
+	unknown func(point string) bool // of paid
+	kill    func(v *visit)
+	serves  bool // the daybook that serves is killed
+}
+
+func mail(point string) bool { return strings.HasPrefix(point, "mail-") }
+func never(string) bool      { return false }
+
+// killed kills one victim after the other, wherever its work can be, and lets the rest go on.
+func (b *boundaries) killed(victims []victim, change ...func(*exec.Cmd)) {
+	b.t.Helper()
+	s := b.served(change...)
+	for _, victim := range victims {
+		began := time.Now()
+		var keys []*boundary
+		for _, p := range victim.points {
+			keys = append(keys, b.add("paid", p, victim.unknown(p)))
+		}
+		for _, p := range victim.bare { // an undo is part of the daybook that serves
+			keys = append(keys, b.add("bare", p, victim.unknown("mail-begun") || strings.HasPrefix(p, "undo-")))
+		}
+		b.stops(keys)
+		stopped := b.answered(keys, s)
+		for _, n := range keys {
+			if victim.kill != nil {
+				victim.kill(b.visit(n.key))
+			}
+		}
+		if victim.serves {
+			b.kill(s, victim.name == "all")
+			s = b.served(change...)
+		}
+		b.release(keys, stopped)
+		b.settle(keys)
+		b.t.Logf("%s killed at %d points: settled after %s", victim.name, len(keys), time.Since(began).Round(time.Millisecond))
+	}
+	b.judge()
+	b.noDirectories()
 }
