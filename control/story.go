@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/internal/notice"
 )
 
 // Absence says why a key has no record.
@@ -40,16 +41,23 @@ type Story struct {
 	Acts     []daybook.Activity
 	Timeline []Entry
 	At       time.Time
+	// Subjects says how the subjects of the run stand; nil: it has none. Untold: there is more to tell of them than the timeline
+	// has.
+	Subjects *daybook.SubjectCounts
+	Untold   bool
 
-	hosts hosts
+	troubled []Story      // of the subjects
+	shared   []notice.Row // of the story of a subject: the alerts about it and others
+	hosts    hosts
 }
 
 // Entry is one line of a story.
 type Entry struct {
 	At   time.Time
-	What string // trigger, attempt, question, late report, letter, act, pruned
+	What string // trigger, attempt, question, late report, letter, act, pruned; of a subject also settled
 	Text daybook.Text
-	Note string // what explains it: a reason, an error; may be empty
+	Note string       // what explains it in the words of others: a reason, an error; may be empty
+	Why  daybook.Text // likewise in ours
 }
 
 // Key tells all that is known about a key. A key without a record is an answer: Absence says why. Errors: CodeInvalid for
@@ -114,6 +122,9 @@ func (c *Control) Key(ctx context.Context, key daybook.Key) (Story, error) {
 			s.Acts = append(s.Acts, acts[i])
 		}
 	}
+	if err == nil {
+		err = c.tellSubjects(ctx, &s)
+	}
 	s.Timeline = s.timeline()
 	return s, err
 }
@@ -158,10 +169,20 @@ func (s *Story) timeline() []Entry {
 		}
 	}
 	for _, t := range s.Triggers {
+		if gap := s.gap(t); !gap.IsZero() {
+			t.Fire = ""
+			list = append(list, Entry{At: t.At, What: "trigger", Text: triggerText(t), Why: gap})
+			continue
+		}
+		if why := s.refusal(t); !why.IsZero() {
+			list = append(list, Entry{At: t.At, What: "trigger", Text: triggerText(t), Why: why})
+			continue
+		}
 		add(t.At, "trigger", triggerText(t), t.Note)
 	}
 	for _, a := range s.Attempts {
 		switch {
+		case s.Subjects != nil && a.Result == daybook.ResultDone: // it listed them: the head says how many
 		case a.Probe:
 			add(a.EndedAt, "question", questionText(a), a.Error)
 		case a.Result != "":
@@ -188,6 +209,19 @@ func (s *Story) timeline() []Entry {
 	if s.Run != nil {
 		add(s.Run.PrunedAt, "pruned", prunedText(), "")
 	}
+	for i := range s.troubled {
+		s.troubled[i].subjectLines(func(e Entry) { list = append(list, e) })
+	}
 	slices.SortStableFunc(list, func(a, b Entry) int { return cmp.Compare(a.At.UnixMicro(), b.At.UnixMicro()) })
 	return list
+}
+
+// gap says why a fire came later than its time, where the wall clock leapt over that.
+func (s *Story) gap(t daybook.Trigger) daybook.Text {
+	const label = "2006-01-02T15:04"
+	nominal, err := time.ParseInLocation(label, t.Fire, location(s.Zone))
+	if err != nil || t.Source != daybook.SourceSchedule || nominal.Format(label) == t.Fire {
+		return daybook.Text{}
+	}
+	return daybook.Say("%s does not exist, fired at the end of the gap", t.Fire[len(t.Fire)-5:])
 }

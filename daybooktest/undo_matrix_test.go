@@ -197,20 +197,24 @@ type matrix struct {
 
 func newMatrix(t *testing.T, db engine.DB) *matrix {
 	m := &matrix{t: t, e: daybooktest.New(t, db), db: db, bank: &bank{charges: map[string]int{}, refunds: map[string]int{}, under: map[string]int{}}}
-	env := func(d *engine.Definition) {
-		d.Env = func() (map[string]string, error) { return nil, once(&m.starting) }
-	}
+	var all []engine.Definition
 	for _, name := range []string{plain, asked, memory} {
 		j := daybook.Job{Name: name, Owner: "ops", Timezone: "UTC", Window: daybook.Day, Priority: daybook.P0, Effects: daybook.Once, Steps: true}
-		options := []engine.HandleOption{env}
+		d := engine.Definition{Job: j, Env: func() (map[string]string, error) { return nil, once(&m.starting) }}
 		remembers := time.Duration(0)
 		switch name {
 		case asked:
-			options = append(options, engine.Probe(m.bank.ask))
+			d.Ask = func(ctx context.Context, wireKey string) (any, daybook.Answer, error) {
+				return m.bank.ask(ctx, wireKey)
+			}
 		case memory:
 			remembers = 24 * time.Hour
 		}
-		m.e.Handle(j, m.bank.work(remembers), options...)
+		d.Do = m.bank.work(remembers)
+		all = append(all, d)
+	}
+	if err := m.e.Define(all...); err != nil { // Handle takes no Env
+		t.Fatal(err)
 	}
 	m.e.At(time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
 	return m

@@ -72,6 +72,7 @@ var looked = []struct {
 	{"selectSpans", []any{"job1", int64(19000000)}},
 	{"selectSpansOf", []any{[]string{"job1"}, int64(19000000)}},
 	{"selectNewest", []any{"job1", "", int64(20)}},
+	{"selectTroubled", []any{"job1:w1001", int64(51)}},
 	{"selectLastGood", nil},
 	{"selectHighestN", []any{"job1:w1~", "job1:w1~~"}},
 	{"selectOld", []any{"job1", int64(1 << 40), "", int64(100)}},

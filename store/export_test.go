@@ -13,6 +13,7 @@ var Statements = map[string]string{
 	"pruneTriggers": pruneTriggers, "pruneRuns": pruneRuns, "holdPaused": holdPaused, "holdKeys": holdKeys,
 	"selectAttempts": selectAttempts, "selectTriggers": selectTriggers, "selectOpenLetters": selectOpenLetters, "selectOpenAlerts": selectOpenAlerts,
 	"selectActivityAfter": selectActivityAfter, "closeAlerts": closeAlerts, "refuseLetter": refuseLetter, "insertAlert": insertAlert,
+	"selectTroubled": selectTroubled,
 }
 
 // Rewritten returns a statement as a database wants it.

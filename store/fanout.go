@@ -578,6 +578,22 @@ func (s *Store) Subjects(ctx context.Context, k daybook.Key) (daybook.SubjectCou
 	return c, nil
 }
 
+// A run that is live has its attempts and its error in the small table.
+const selectTroubled = `SELECT r.key FROM daybook_runs r LEFT JOIN daybook_live l ON l.key = r.key
+WHERE r.parent = $1 AND r.parent <> '' AND (r.attempts > 1 OR r.triggers > 0 OR r.last_error <> '' OR COALESCE(l.attempts, 0) > 1 OR COALESCE(l.last_error, '') <> '')
+ORDER BY r.key LIMIT $2`
+
+// Troubled implements daybook.Reader.
+func (s *Store) Troubled(ctx context.Context, k daybook.Key, limit int) (keys []daybook.Key, err error) {
+	err = s.read(ctx, "find what to tell of the subjects of "+string(k), selectTroubled, func(rows *sql.Rows) error {
+		var child daybook.Key
+		err := rows.Scan(&child)
+		keys = append(keys, child)
+		return err
+	}, string(k), limited(limit))
+	return keys, err
+}
+
 const turnKeys = `UPDATE daybook_live SET hold = 'turn' WHERE key /*in $1*/ AND hold = '' AND state = 'retryable'`
 
 const selectReplayable = `SELECT l.key FROM daybook_letters l WHERE l.parent = $1 AND l.parent <> '' AND l.state = 'open' AND l.kind <> 'unknown' AND l.key > $2

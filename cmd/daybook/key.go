@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -82,7 +83,7 @@ func newStoryJSON(s control.Story) storyJSON {
 		j.Activity = append(j.Activity, act)
 	}
 	for _, e := range s.Timeline {
-		j.Timeline = append(j.Timeline, entryJSON(e))
+		j.Timeline = append(j.Timeline, entryJSON{e.At, e.What, e.Text, cmp.Or(e.Note, e.Why.String())})
 	}
 	return j
 }
@@ -191,19 +192,22 @@ func (a *app) tellStory(w *bufio.Writer, s control.Story, loc *time.Location) {
 		format = time.DateTime
 	}
 	widest := 0
-	said := make([]string, len(s.Timeline))
+	said, notes := make([]string, len(s.Timeline)), make([]string, len(s.Timeline))
 	for i, e := range s.Timeline {
-		said[i] = oneLine(a.lang.Say(e.Text))
-		if n := displayWidth(said[i]); e.Note != "" && n <= 48 {
+		said[i], notes[i] = oneLine(a.lang.Say(e.Text)), oneLine(cmp.Or(e.Note, a.lang.Say(e.Why)))
+		if n := displayWidth(said[i]); notes[i] != "" && n <= 48 {
 			widest = max(widest, n)
 		}
 	}
 	for i, e := range s.Timeline {
 		line := said[i]
-		if e.Note != "" {
-			line = pad(line, widest) + "  " + oneLine(e.Note)
+		if notes[i] != "" {
+			line = pad(line, widest) + "  " + notes[i]
 		}
 		fmt.Fprintf(w, "  %s  %s\n", e.At.In(loc).Format(format), line)
+	}
+	if s.Untold {
+		fmt.Fprintln(w, "  "+a.lang.F("… and of further subjects: daybook key find %s/", s.Key))
 	}
 }
 
@@ -252,6 +256,9 @@ func (a *app) storyHead(s control.Story, loc *time.Location) string {
 	}
 	if !r.EndedAt.IsZero() && !r.State.Live() {
 		text += " " + stamp(r.EndedAt, loc)
+	}
+	if n := s.Subjects; n != nil {
+		text += "  " + a.lang.F("%d of %d subjects", n.States[daybook.Done], n.Of)
 	}
 	if s.Cover != nil {
 		text += "  " + a.lang.F("covered by %s, which is %s", s.Cover.Key, s.Cover.State)

@@ -238,6 +238,8 @@ var zhCLI = map[string]string{
 	"  effect %s  %s  wire key %s%s":                            "  副作用%s  %s  对外幂等键%s%s",
 	"  reported  %s":                                            "  已报告  %s",
 	"  see also  %s":                                            "  参见  %s",
+	"… and of further subjects: daybook key find %s/":           "……还有其他业务对象：daybook key find %s/",
+	"%d of %d subjects":                                         "%d/%d个业务对象",
 	"  settled by %s":                                           "  由%s核定",
 	"begun":                                                     "已开始",
 	" (held: %s)":                                               "（被搁置：%s）",
