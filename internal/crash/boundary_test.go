@@ -212,16 +212,6 @@ func (b *boundaries) release(keys []*boundary, stopped []int) {
 	}
 }
 
-// story logs what the ledger tells of a key.
-func (b *boundaries) story(key string) {
-	for _, args := range [][]string{{"key", "show", key}, {"run", "logs", key}} {
-		cmd := exec.Command(binary, append(args, "-c", b.config)...)
-		cmd.Env = b.env()
-		out, _ := cmd.CombinedOutput()
-		b.t.Logf("%s", out)
-	}
-}
-
 // settle waits until each key is done, or undone. Where a person is needed, the far side's book is looked into, once nothing of
 // the key is alive any more: a person is asked only where nobody else could know.
 func (b *boundaries) settle(keys []*boundary) {

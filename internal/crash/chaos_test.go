@@ -1,10 +1,12 @@
 package crash
 
 import (
+	"context"
 	"database/sql"
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -64,32 +66,53 @@ func TestChaos(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, kind, chaosJobs)
-			t.Cleanup(func() {
-				if t.Failed() {
-					t.Logf("seed %d; again: go test ./internal/crash -run 'TestChaos/%s' -seed %d -kills %d", seed, kind, seed, kills)
-				}
-			})
-			c := &chaos{world: w, random: rand.New(rand.NewPCG(seed, uint64(len(kind))))}
-			c.play(kills)
-			c.settle()
-			figures := c.check()
-			t.Logf("%s, seed %d: %d kills (%d with all children), %d stops beyond the lease, %d times two at once; %s",
-				kind, seed, c.kills, c.groups, c.stops, c.twos, figures)
+			for at, seed := 0, seed; at < kills; at, seed = at+killsOfOne, seed+1 { // many kills are shared by several worlds
+				t.Run(fmt.Sprint(seed), func(t *testing.T) {
+					t.Parallel()
+					inChaos(t, kind, seed, min(kills-at, killsOfOne))
+				})
+			}
 		})
 	}
 }
 
+// killsOfOne is how many kills one world takes; it is played alone again by its own seed.
+const killsOfOne = 250
+
+func inChaos(t *testing.T, kind string, seed uint64, kills int) {
+	w := newWorld(t, kind, chaosJobs+renewalJobs)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("seed %d; again: go test ./internal/crash -run 'TestChaos/%s' -seed %d -kills %d", seed, kind, seed, kills)
+		}
+	})
+	c := &chaos{world: w, random: rand.New(rand.NewPCG(seed, uint64(len(kind))))}
+	began := time.Now()
+	c.served() // the jobs become known
+	p := newPeople(c)
+	acting, leave := context.WithCancel(t.Context())
+	gone := p.start(acting, seed, 3)
+	c.play(kills)
+	leave()
+	gone()
+	took := time.Since(began)
+	c.settle(p)
+	figures := c.check()
+	renewed := c.checkRenewals(c.read())
+	t.Logf("%s, seed %d: %d kills in %s, %.0f a minute (%d with all children), %d parts of work killed, %d stops beyond the lease, %d times two at once; %s; %s; %d clicks: %v",
+		kind, seed, c.kills, took.Round(time.Second), float64(c.kills)/took.Minutes(), c.groups, c.parts, c.stops, c.twos, figures, renewed, p.clicks.Load(), p.acts)
+}
+
 type chaos struct {
 	*world
-	random                     *rand.Rand
-	kills, groups, stops, twos int
-	over                       time.Time // when the last process was killed
+	random                            *rand.Rand
+	kills, groups, parts, stops, twos int
+	murders                           []murder
+	over                              time.Time // when the last process was killed
 }
 
 // play kills, stops and doubles processes at instants that the seed chooses.
 func (c *chaos) play(kills int) {
-	c.served() // the jobs become known
 	for c.kills < kills {
 		s := c.oneOf(c.alive())
 		if s == nil {
@@ -99,32 +122,60 @@ func (c *chaos) play(kills int) {
 		if c.random.IntN(3) == 0 {
 			c.fault(chaosFaults[c.random.IntN(len(chaosFaults))])
 		}
+		if c.random.IntN(6) == 0 {
+			c.card(c.t, renewals+[]string{"probe", "memory", "neither"}[c.random.IntN(3)]+"/second", c.random.IntN(2) == 0)
+		}
 		switch n := c.random.IntN(10); {
 		case n == 0 && len(c.alive()) < 2: // stopped beyond its lease, with another that takes over
 			c.stops++
+			c.murders = append(c.murders, murder{at: time.Now(), undo: true})
 			c.standStill(s)
 			c.serve()
 			c.pass(lease + time.Duration(c.random.IntN(2000))*time.Millisecond)
 			_ = s.cmd.Process.Signal(syscall.SIGCONT)
 		case n == 1 && len(c.alive()) < 2: // stopped by itself: nobody takes over
 			c.stops++
+			c.murders = append(c.murders, murder{at: time.Now(), undo: true})
 			_ = s.cmd.Process.Signal(syscall.SIGSTOP)
 			c.pass(lease + time.Duration(c.random.IntN(1000))*time.Millisecond)
 			_ = s.cmd.Process.Signal(syscall.SIGCONT)
 		case n == 2 && len(c.alive()) < 2:
 			c.twos++
 			c.serve()
+		case n == 3: // a script, an effect, its command, a probe
+			if pid, key := c.worker(); pid > 0 {
+				c.parts++
+				c.murders = append(c.murders, murder{at: time.Now(), key: key})
+				slay(pid)
+			}
 		default:
 			c.kills++
 			children := c.random.IntN(2) == 0
 			if children {
 				c.groups++
 			}
+			c.murders = append(c.murders, murder{at: time.Now(), undo: !children})
 			c.kill(s, children)
 			c.serve()
 		}
 	}
 	c.over = time.Now()
+}
+
+// worker is some process that works for a run, and the key of the run.
+func (c *chaos) worker() (pid int, key string) {
+	list := c.workers()
+	if len(list) == 0 {
+		return 0, ""
+	}
+	pid = list[c.random.IntN(len(list))]
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return 0, ""
+	}
+	_, key, _ = strings.Cut(string(env), "\x00DAYBOOK_KEY=")
+	key, _, _ = strings.Cut(key, "\x00")
+	return pid, key
 }
 
 // while is how long a process lives: often too short to get anything done, sometimes long enough to settle what came
@@ -157,9 +208,12 @@ func (c *chaos) pass(d time.Duration) {
 }
 
 // settle lets one process bring everything to its end that was owed when the last kill came, and stops it.
-func (c *chaos) settle() {
+func (c *chaos) settle(p *people) {
 	c.t.Helper()
 	c.fault(`{"fault":"slow","times":0}`) // none is left over
+	for _, kind := range []string{"probe", "memory", "neither"} {
+		c.card(c.t, renewals+kind+"/second", true)
+	}
 	for _, s := range c.alive()[1:] {
 		c.kill(s, false)
 	}
@@ -185,7 +239,7 @@ func (c *chaos) settle() {
 			c.t.Logf("left: %s", left())
 		}
 	}()
-	c.until("everything owed is settled", func() bool { return left() == "" })
+	c.until("everything owed is settled", func() bool { return p.tidy() == 0 && left() == "" })
 	for _, s := range c.alive() {
 		if code := c.terminate(s); code != 0 {
 			c.t.Errorf("serve stopped with %d", code)

@@ -24,28 +24,28 @@ func farCall(what string) int {
 	job, day, _ := strings.Cut(os.Getenv("DAYBOOK_KEY"), ":")
 	switch what {
 	case "charge":
-		return post("/charges", fmt.Sprintf(`{"customer":%q,"day":%q,"amount":1500,"currency":"EUR"}`, job, day))
+		return post(os.Getenv(envFar)+"/charges", fmt.Sprintf(`{"customer":%q,"day":%q,"amount":1500,"currency":"EUR"}`, job, day))
 	case "undo":
 		id, err := chargeOf(os.Getenv("DAYBOOK_EFFECT_KEY"))
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return exitUnclear
 		}
-		return post("/refunds", fmt.Sprintf(`{"charge":%q}`, id))
+		return post(os.Getenv(envFar)+"/refunds", fmt.Sprintf(`{"charge":%q}`, id))
 	case "extend":
 		write("extended", 0)
 		return exitDone
 	case "mail":
-		return post("/mails", "")
+		return post(os.Getenv(envFar)+"/mails", "")
 	case "sorry":
-		return post("/sorry", "")
+		return post(os.Getenv(envFar)+"/sorry", "")
 	}
 	panic("no such service: " + what)
 }
 
 // post asks for something under the wire key, prints what is said, and ends as a careful program would.
-func post(path, body string) int {
-	r, err := http.NewRequest(http.MethodPost, os.Getenv(envFar)+path, strings.NewReader(body))
+func post(url, body string) int {
+	r, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		panic(err)
 	}

@@ -269,7 +269,7 @@ func (w *world) working(key string) bool {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	mark, ours := "\x00DAYBOOK_KEY="+key+"\x00", "\x00"+envDiary+"="+w.diary+"\x00"
+	mark, ours := "\x00DAYBOOK_KEY="+strings.TrimSuffix(key, "~undo")+"\x00", "\x00"+envDiary+"="+w.diary+"\x00"
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {

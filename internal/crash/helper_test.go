@@ -24,9 +24,10 @@ const (
 	envHelper  = "DAYBOOK_CRASH_HELPER"
 	envGateway = "DAYBOOK_CRASH_GATEWAY"
 	envDiary   = "DAYBOOK_CRASH_DIARY"
-	envServe   = "DAYBOOK_CRASH_SERVE" // which of several processes
-	envGate    = "DAYBOOK_CRASH_GATE"  // where work is stopped
-	envFar     = "DAYBOOK_CRASH_FAR"   // the services outside, with the gate between
+	envServe   = "DAYBOOK_CRASH_SERVE"  // which of several processes
+	envGate    = "DAYBOOK_CRASH_GATE"   // where work is stopped
+	envBinary  = "DAYBOOK_CRASH_BINARY" // the binary under test
+	envFar     = "DAYBOOK_CRASH_FAR"    // the services outside, with the gate between
 )
 
 // Exit codes of work.
@@ -113,6 +114,12 @@ func helper(args []string) int {
 		return askFar()
 	case "far":
 		return farStep(args[1])
+	case "book":
+		return book(args[1])
+	case "book-undo":
+		return bookUndo()
+	case "ask-book":
+		return askBook()
 	}
 	write("begin", 0)
 	code := work(args[0], args[1:])
@@ -122,6 +129,8 @@ func helper(args []string) int {
 
 func work(what string, args []string) int {
 	switch what {
+	case "renew":
+		return renewal(args[0])
 	case "idle": // idle MIN MAX: takes a while
 		pauseBetween(args[0], args[1])
 		return exitDone

@@ -168,9 +168,25 @@ func (w *world) tail() {
 	w.t.Logf("serve said:\n%s", b)
 }
 
+// story logs what the ledger and the diary tell of a key.
+func (w *world) story(key string) {
+	for _, args := range [][]string{{"key", "show", key}, {"run", "logs", key}} {
+		cmd := exec.Command(binary, append(args, "-c", w.config)...)
+		cmd.Env = w.env()
+		out, _ := cmd.CombinedOutput()
+		w.t.Logf("%s", out)
+	}
+	all, _ := readDiary(w.diary)
+	for _, e := range all {
+		if e.Key == strings.TrimSuffix(key, "~undo") {
+			w.t.Logf("%s %s pid %d fence %d %s %d", e.At.Format("15:04:05.000"), e.What, e.Pid, e.Fence, e.Wire, e.Said)
+		}
+	}
+}
+
 func (w *world) env() []string {
 	return slices.Concat(os.Environ(), w.extra, []string{envHelper + "=1", envGateway + "=" + w.gateway, envDiary + "=" + w.diary,
-		"DAYBOOK_CRASH_DB=" + w.url, "XDG_STATE_HOME=" + filepath.Join(w.dir, "state")})
+		envBinary + "=" + binary, "DAYBOOK_CRASH_DB=" + w.url, "XDG_STATE_HOME=" + filepath.Join(w.dir, "state")})
 }
 
 func (w *world) startGateway() {
