@@ -79,6 +79,8 @@ type Claim struct {
 	Key   Key // only this one, when it is due; empty: any
 	Lease time.Time
 	NewID func() string
+	// Again says that the answer of a claim with this id was lost: what it took comes back, if it took anything.
+	Again bool
 }
 
 // Claimer is the store as the executor sees it.
@@ -279,6 +281,13 @@ type LedgerInfo struct {
 	Bytes     int64
 	WALBytes  int64
 	Runs      int64 // estimated on PostgreSQL
+}
+
+// Listener hears the calls of other nodes. It saves time and nothing else: whoever hears nothing polls.
+type Listener interface {
+	// Listen listens on a channel, on a connection of its own, until that breaks or ctx is done; it always returns an error.
+	// It calls listening once it hears, and heard for each call.
+	Listen(ctx context.Context, channel string, listening, heard func()) error
 }
 
 // Keeper looks after the ledger as a whole.

@@ -125,6 +125,12 @@ func (s *Sender) Tick(ctx context.Context, now time.Time) (more bool, err error)
 			return false, err
 		}
 	}
+	if s.next, err = s.store.NextSend(ctx); err != nil {
+		return false, err
+	}
+	if s.next.IsZero() || s.next.After(now) {
+		return len(rows) == tellsPerTick, nil
+	}
 	sends, err := s.store.ClaimSends(ctx, notice.Claim{ID: s.o.NewID(), Lease: now.Add(leaseFor), Limit: sendsPerTick}, now)
 	if err != nil {
 		return false, err

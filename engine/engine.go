@@ -51,7 +51,10 @@ type Options struct {
 	URL, LocalURL string
 	// Ledger is how a command of this machine names the ledger: a URL, or a reference to one. Work with steps is told it.
 	// Empty: a command cannot mark its steps.
-	Ledger    string
+	Ledger string
+	// Listener hears what other nodes of a PostgreSQL make due, a moment after they did: postgres.NewListener. Nil: the ledger
+	// is polled, each second, as it is in any case.
+	Listener  daybook.Listener
 	NoMigrate bool // refuse an older schema instead of bringing it up to date
 	ReadOnly  bool // only look into the ledger: nothing is written, and an older schema is refused
 	Log       *slog.Logger
@@ -79,6 +82,7 @@ type Engine struct {
 	fans     *fanout.Fanout
 	control  *control.Control
 	reports  *reports
+	ear      *ear // nil: nothing is heard
 
 	planned sync.Mutex // held while the scheduler works: it is one at a time
 	pruner  replaced
@@ -155,6 +159,9 @@ func Open(ctx context.Context, db DB, options ...Options) (*Engine, error) {
 	e.schedule = scheduler.New(s, scheduler.Options{Compile: e.compile, TZData: e.node.TZData, Home: e.home, Log: o.Log, Woke: e.exec.Wake})
 	e.rescue.Executor = e.exec
 	e.reports = newReports(e)
+	if o.Listener != nil && s.Calls() {
+		e.ear = newEar(o.Listener, s.Call, e.wake, o.Log)
+	}
 	e.control = control.New(e.rows, control.Options{Clock: e.clock.Now, Days: e.days, Defined: e.defined, Home: e.home, Wake: e.wake, Told: e.told, Printed: e.exec.Printed,
 		MayClaim: e.clock.usable, Lease: o.Lease, NewID: newID, NewSecret: newSecret, ReadReport: runner.ParseReport, SafeText: runner.SafeText, Secrets: e.exec.Secrets, Reported: e.reports.came})
 	return e, nil
@@ -400,6 +407,9 @@ func (e *Engine) Start(ctx context.Context, ready ...func()) error {
 	o := loop.Options{Now: e.clock.Now, Log: e.o.Log}
 	running.Go(func() { loop.Run(ctx, append(e.planning(), e.telling()...), o) })
 	running.Go(func() { loop.Run(working, e.working(), o) })
+	if e.ear != nil {
+		running.Go(func() { e.ear.run(ctx) })
+	}
 	for _, call := range ready {
 		if call != nil {
 			call()

@@ -77,6 +77,7 @@ type Executor struct {
 	attended daybook.Key   // see Attend
 	bar      bool          // something stands in the way of claiming
 	full     bool          // the last claim filled its slots: there is likely more
+	lost     string        // the id of a claim whose answer was lost: it may have taken runs
 	landed   chan struct{} // closed and renewed whenever a flight is over
 }
 
@@ -165,7 +166,7 @@ func (x *Executor) claimLanes(ctx context.Context, now time.Time) (claimed int, 
 		return 0, nil
 	}
 	var due map[daybook.Lane]time.Time
-	if !x.full {
+	if !x.full && x.lost == "" {
 		if due, err = x.store.NextDue(ctx, x.o.Home); err != nil {
 			return 0, err
 		}
@@ -188,10 +189,16 @@ func (x *Executor) claimLanes(ctx context.Context, now time.Time) (claimed int, 
 
 // claim fills the free slots of a lane.
 func (x *Executor) claim(ctx context.Context, lane daybook.Lane, free int, now time.Time) (int, error) {
-	runs, err := x.store.Claim(ctx, daybook.Claim{Node: x.o.Node, Lane: lane, Home: x.o.Home, Limit: free, Lease: now.Add(x.o.Lease), NewID: x.o.NewID}, now)
+	c := daybook.Claim{Node: x.o.Node, Lane: lane, Home: x.o.Home, Limit: free, Lease: now.Add(x.o.Lease), Again: x.lost != ""}
+	if !c.Again {
+		x.lost = x.o.NewID()
+	}
+	c.NewID = func() string { return x.lost }
+	runs, err := x.store.Claim(ctx, c, now)
 	if err != nil {
 		return 0, err
 	}
+	x.lost = ""
 	for _, r := range runs {
 		x.launch(ctx, r, now)
 	}

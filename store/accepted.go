@@ -11,7 +11,7 @@ const insertAccepted = `INSERT INTO daybook_accepted (job, old, new, at_us, acto
 
 // Accept implements daybook.Desk.
 func (s *Store) Accept(ctx context.Context, a daybook.Acceptance, act daybook.Activity) error {
-	return s.write(ctx, "record an acceptance", func(ctx context.Context, t *tx) error {
+	return s.provedWrite(ctx, "record an acceptance", s.acted(&act), func(ctx context.Context, t *tx) error {
 		n, err := t.exec(ctx, insertAccepted, a.Job, a.Old, a.New, us(a.At), clean(a.Actor, daybook.MaxActorBytes), clean(a.Note, daybook.MaxReasonBytes))
 		if err != nil || n == 0 {
 			return err

@@ -232,7 +232,7 @@ func (s *Store) ClaimSends(ctx context.Context, c notice.Claim, now time.Time) (
 		return nil, err // as most of the time: no transaction
 	}
 	var list []notice.Send
-	err := s.write(ctx, "claim sends", func(ctx context.Context, t *tx) error {
+	err := s.provedWrite(ctx, "claim sends", exists("SELECT key FROM daybook_sends WHERE claim = $1", c.ID), func(ctx context.Context, t *tx) error {
 		list = nil
 		if _, err := t.exec(ctx, dropOvertaken, us(now)); err != nil {
 			return err
@@ -302,7 +302,7 @@ func (s *Store) AckAlert(ctx context.Context, number int64, act daybook.Activity
 	if err != nil {
 		return false, err
 	}
-	err = s.write(ctx, "acknowledge "+notice.ID(number), func(ctx context.Context, t *tx) error {
+	err = s.provedWrite(ctx, "acknowledge "+notice.ID(number), s.acted(&act), func(ctx context.Context, t *tx) error {
 		n, err := t.exec(ctx, ackAlert, number, us(act.At), clean(act.Actor, daybook.MaxActorBytes), clean(act.Note, daybook.MaxReasonBytes))
 		if changed = n > 0; err != nil || !changed {
 			return err
@@ -343,7 +343,7 @@ func (s *Store) MuteAlerts(ctx context.Context, m notice.Mute, act daybook.Activ
 		return daybook.Invalid("a mute has a job, an end and a reason")
 	}
 	act.Job = m.Job
-	return s.write(ctx, "mute "+m.Job, func(ctx context.Context, t *tx) error {
+	return s.provedWrite(ctx, "mute "+m.Job, s.acted(&act), func(ctx context.Context, t *tx) error {
 		if _, err := t.exec(ctx, putMute, m.Job, us(m.Since), us(m.Until), clean(m.By, daybook.MaxActorBytes), clean(m.Note, daybook.MaxReasonBytes)); err != nil {
 			return err
 		}

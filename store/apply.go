@@ -38,7 +38,10 @@ func (s *Store) Apply(ctx context.Context, ts []daybook.Transition) ([]daybook.A
 
 func (s *Store) applyTogether(ctx context.Context, ts []daybook.Transition) ([]daybook.Applied, error) {
 	applied := make([]daybook.Applied, len(ts))
-	err := s.write(ctx, "record ends", func(ctx context.Context, t *tx) error {
+	for i := range ts {
+		s.name(ts[i].Activity)
+	}
+	err := s.provedWrite(ctx, "record ends", movedBefore(ts, applied), func(ctx context.Context, t *tx) error {
 		return t.apply(ctx, ts, applied)
 	})
 	return applied, err
@@ -76,6 +79,7 @@ func (t *tx) applyRound(ctx context.Context, ts []daybook.Transition, applied []
 			written = append(written, ts[i])
 			if ts[i].To.Live() {
 				applied[i].Due = ts[i].Due
+				t.wakes = t.wakes || !ts[i].Due.After(ts[i].At)
 			}
 		}
 	}

@@ -34,10 +34,15 @@ const claimDue = `UPDATE daybook_live SET ` + claimSets + ` WHERE key /*pick(*/S
 const claimKey = `UPDATE daybook_live SET ` + claimSets + ` WHERE key /*pick(*/SELECT l.key FROM daybook_live l
   WHERE l.key = $5 AND ` + claimable + ` /*lock*//*)*/ RETURNING key`
 
+// selectClaimed finds what a claim took, among the few rows of what is live.
+const selectClaimed = `SELECT key FROM daybook_live WHERE node = $1 AND (state = 'running' AND claim = $2 OR asking = $2) AND lease_us > $3`
+
 // Claim implements daybook.Claimer.
 func (s *Store) Claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*daybook.Run, error) {
 	var claimed []*daybook.Run
-	err := s.write(ctx, "claim runs", func(ctx context.Context, t *tx) (err error) {
+	id := c.NewID()
+	c.NewID = func() string { return id }
+	err := s.provedWrite(ctx, "claim runs", exists(selectClaimed, c.Node, id, us(now)), func(ctx context.Context, t *tx) (err error) {
 		claimed, err = t.claim(ctx, c, now)
 		return err
 	})
@@ -66,6 +71,14 @@ func (t *tx) claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*dayb
 		}
 	}
 	base := []any{c.NewID(), c.Node, us(c.Lease), us(now)}
+	if c.Again {
+		if err := t.query(ctx, selectClaimed, take, c.Node, base[0], us(now)); err != nil {
+			return nil, err
+		}
+	}
+	if len(keys) > 0 {
+		return t.taken(ctx, keys)
+	}
 	if c.Key != "" {
 		if err := t.query(ctx, claimKey, take, append(base, string(c.Key))...); err != nil {
 			return nil, err
@@ -79,6 +92,11 @@ func (t *tx) claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*dayb
 			}
 		}
 	}
+	return t.taken(ctx, keys)
+}
+
+// taken reads runs that a claim took.
+func (t *tx) taken(ctx context.Context, keys []string) ([]*daybook.Run, error) {
 	claimed := make([]*daybook.Run, 0, len(keys))
 	if len(keys) == 0 {
 		return claimed, nil

@@ -34,9 +34,14 @@ type dialect struct {
 	bulk    func(ctx context.Context, t *tx, text string, rows [][]any, each func(*sql.Rows) error) error
 	busy    func(err error) bool // try again: another writer was first
 	unique  func(err error) bool
-	verify  func(ctx context.Context, db DB) error
-	version string // SELECT that returns the version of the database
-	pin     string // see tx.pin; empty: there is nothing to pin
+	// The connection is gone, or the server goes away; and: on this connection nothing can be written. A try that met one of
+	// them was not committed, unless it was the commit that met it.
+	cut, readOnly func(err error) bool
+	advice        func(err error) (daybook.Text, bool) // what can be done about an error
+	call          string                               // tells other nodes of what is due, see tx.call; empty: there are none
+	verify        func(ctx context.Context, db DB) error
+	version       string // SELECT that returns the version of the database
+	pin           string // see tx.pin; empty: there is nothing to pin
 }
 
 var (

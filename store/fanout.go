@@ -24,8 +24,10 @@ const listAgain = `UPDATE daybook_runs SET listed = $2 WHERE key /*in $1*/ AND p
 
 // ListChildren implements daybook.FanStore.
 func (s *Store) ListChildren(ctx context.Context, parent *daybook.Run, children []*daybook.Run) (fresh, known int, err error) {
-	err = s.write(ctx, "list subjects of "+string(parent.Key), func(ctx context.Context, t *tx) error {
-		fresh, known = 0, 0
+	one := "" // of those that were made
+	mine := func(ctx context.Context, t *tx) (bool, error) { return exists(selectKey, one)(ctx, t) }
+	err = s.provedWrite(ctx, "list subjects of "+string(parent.Key), mine, func(ctx context.Context, t *tx) error {
+		fresh, known, one = 0, 0, ""
 		n, err := t.exec(ctx, holdParent, string(parent.Key), parent.Fence, parent.Claim)
 		if err != nil {
 			return err
@@ -46,7 +48,9 @@ func (s *Store) ListChildren(ctx context.Context, parent *daybook.Run, children 
 		fresh = len(made)
 		var met []string
 		for _, c := range children {
-			if !made[c.Key] {
+			if made[c.Key] {
+				one = string(c.Key)
+			} else {
 				met = append(met, string(c.Key))
 			}
 		}
@@ -299,6 +303,7 @@ func (t *tx) lookedAt(ctx context.Context, f *daybook.Fanout, m daybook.FanMove,
 	case m.Try:
 		err = t.try(ctx, f.Run, &m, now)
 	case m.LetGo > 0:
+		t.wakes = true
 		_, err = t.letGo(ctx, f.Run, letGo, int64(m.LetGo), now)
 	case m.Cancel:
 		err = t.cancelWaiting(ctx, f.Run, &m, now)
@@ -601,7 +606,13 @@ ORDER BY l.key LIMIT $3`
 
 // ReplaySubjects implements daybook.Desk.
 func (s *Store) ReplaySubjects(ctx context.Context, k, after daybook.Key, who, note string, now time.Time) (replayed []daybook.Key, next daybook.Key, err error) {
-	err = s.write(ctx, "replay the subjects of "+string(k), func(ctx context.Context, t *tx) error {
+	mine := func(ctx context.Context, t *tx) (bool, error) {
+		if len(replayed) == 0 {
+			return false, nil
+		}
+		return exists(selectReplayed, string(replayed[0]), us(now))(ctx, t)
+	}
+	err = s.provedWrite(ctx, "replay the subjects of "+string(k), mine, func(ctx context.Context, t *tx) error {
 		replayed, next = replayed[:0], ""
 		var keys []string
 		if err := t.query(ctx, selectReplayable, func(rows *sql.Rows) error {

@@ -361,7 +361,7 @@ func (s *Store) Alert(ctx context.Context, a *daybook.Alert) error {
 
 // Note writes an activity that no transition brings.
 func (s *Store) Note(ctx context.Context, a daybook.Activity) error {
-	return s.write(ctx, "note "+a.Action, func(ctx context.Context, t *tx) error { return t.insertActivity(ctx, &a) })
+	return s.provedWrite(ctx, "note "+a.Action, s.acted(&a), func(ctx context.Context, t *tx) error { return t.insertActivity(ctx, &a) })
 }
 
 const pauseJob = `UPDATE daybook_jobs SET paused = $2, paused_us = $3, paused_by = $4, paused_note = $5 WHERE name = $1 AND paused <> $2`
@@ -405,7 +405,7 @@ func (s *Store) Resume(ctx context.Context, job string, act daybook.Activity) (b
 }
 
 func (s *Store) setPaused(ctx context.Context, job string, paused bool, live string, act daybook.Activity) (changed bool, err error) {
-	err = s.write(ctx, act.Action+" "+job, func(ctx context.Context, t *tx) error {
+	err = s.provedWrite(ctx, act.Action+" "+job, s.acted(&act), func(ctx context.Context, t *tx) error {
 		known, err := t.standStill(ctx, job)
 		if err != nil {
 			return err
@@ -429,6 +429,7 @@ func (s *Store) setPaused(ctx context.Context, job string, paused bool, live str
 		if changed = n > 0; !changed {
 			return nil
 		}
+		t.wakes = !paused
 		for _, n := range names {
 			if _, err := t.exec(ctx, live, n); err != nil {
 				return err
@@ -460,7 +461,7 @@ const askToEnd = `UPDATE daybook_live SET cancelled_by = $3 WHERE key = $1 AND f
 
 // CancelRunning implements daybook.Desk.
 func (s *Store) CancelRunning(ctx context.Context, k daybook.Key, fence int64, act daybook.Activity) error {
-	return s.write(ctx, "cancel "+string(k), func(ctx context.Context, t *tx) error {
+	return s.provedWrite(ctx, "cancel "+string(k), s.acted(&act), func(ctx context.Context, t *tx) error {
 		n, err := t.exec(ctx, askToEnd, string(k), fence, clean(act.Actor, daybook.MaxActorBytes))
 		if err != nil {
 			return err
@@ -538,7 +539,7 @@ func (s *Store) Hold(ctx context.Context, h daybook.Hold) (changed bool, err err
 
 // EndHold implements daybook.Desk.
 func (s *Store) EndHold(ctx context.Context, name string, act daybook.Activity) (changed bool, err error) {
-	err = s.write(ctx, "end hold "+name, func(ctx context.Context, t *tx) error {
+	err = s.provedWrite(ctx, "end hold "+name, s.acted(&act), func(ctx context.Context, t *tx) error {
 		n, err := t.exec(ctx, deleteHold, name)
 		if changed = n > 0; err != nil || !changed {
 			return err
@@ -546,6 +547,7 @@ func (s *Store) EndHold(ctx context.Context, name string, act daybook.Activity) 
 		if _, err := t.exec(ctx, releaseClock); err != nil {
 			return err
 		}
+		t.wakes = true
 		if _, err := t.exec(ctx, closeLeap, us(act.At)); err != nil {
 			return err
 		}

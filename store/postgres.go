@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/daybook-run/daybook"
@@ -12,6 +14,7 @@ func postgres() *dialect {
 	return &dialect{
 		name: "postgres", rewrite: rewritePostgres, list: listAsArray, bulk: bulkByArrays,
 		busy: postgresBusy, unique: func(err error) bool { return sqlState(err) == "23505" }, verify: verifyPostgres,
+		cut: postgresCut, readOnly: func(err error) bool { return sqlState(err) == "25006" }, advice: postgresAdvice, call: callNodes,
 		version: "SELECT 'PostgreSQL ' || current_setting('server_version')",
 		pin:     "SET LOCAL plan_cache_mode = force_generic_plan",
 	}
@@ -21,6 +24,58 @@ func postgres() *dialect {
 func postgresBusy(err error) bool {
 	s := sqlState(err)
 	return s == "40001" || s == "40P01"
+}
+
+// postgresCut: nothing more comes through this connection. Class 08 are connections, 57P are servers that stop, crash, start
+// or end what was idle, 25P03 is a transaction that was idle for too long, and with 53300 the server has no room for a
+// connection just now.
+func postgresCut(err error) bool {
+	switch s := sqlState(err); {
+	case s == "":
+		return cutOff(err)
+	case strings.HasPrefix(s, "08"):
+		return true
+	default:
+		return slices.Contains([]string{"57P01", "57P02", "57P03", "57P05", "25P03", "40003", "53300"}, s)
+	}
+}
+
+// postgresAdvice is what can be done about an error that is no fault of this program.
+func postgresAdvice(err error) (daybook.Text, bool) {
+	switch sqlState(err) {
+	case "25006":
+		return daybook.Say("this server only lets read: a standby, or a primary that was made one; name all servers in the URL, with target_session_attrs=read-write"), true
+	case "26000", "42P05":
+		return daybook.Say("a pooler in transaction mode keeps no prepared statements: add default_query_exec_mode=exec to the URL"), true
+	case "53100":
+		return daybook.Say("make room on the disk of the database: what was recorded is safe, and serve goes on by itself"), true
+	}
+	return daybook.Text{}, false
+}
+
+// Channel is the channel of NOTIFY on which nodes call each other. What is heard there only saves time; whoever hears nothing
+// polls. Ledgers that share a database hear each other, which does no harm.
+const Channel = "daybook"
+
+const callNodes = `SELECT pg_notify('` + Channel + `', '')`
+
+// call tells other nodes, when the transaction commits, that it made a run due.
+func (t *tx) call(ctx context.Context) error {
+	if !t.wakes || t.s.d.call == "" {
+		return nil
+	}
+	return t.query(ctx, t.s.d.call, func(*sql.Rows) error { return nil })
+}
+
+// Calls reports whether nodes can call each other through this database.
+func (s *Store) Calls() bool { return s.d.call != "" }
+
+// Call tells all nodes of this ledger that there is something to do, as a transaction does that makes a run due.
+func (s *Store) Call(ctx context.Context) error {
+	if s.d.call == "" {
+		return nil
+	}
+	return s.read(ctx, "call the nodes", s.d.call, func(*sql.Rows) error { return nil })
 }
 
 // sqlState returns the SQLSTATE of an error of any driver that gives it, or "".

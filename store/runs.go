@@ -161,6 +161,7 @@ func (t *tx) insertRuns(ctx context.Context, runs []*daybook.Run) (map[daybook.K
 	rows := make([][]any, len(runs))
 	for i, r := range runs {
 		state, reason, ended := string(r.State), string(r.Reason), int64(0)
+		t.wakes = t.wakes || r.State.Live() && r.Hold == "" && !r.Due.After(r.CreatedAt)
 		if r.State.Live() {
 			state, reason = "", ""
 		} else {
@@ -228,7 +229,11 @@ func (t *tx) insertActivity(ctx context.Context, a *daybook.Activity) error {
 	if a == nil {
 		return nil
 	}
-	_, err := t.exec(ctx, insertActivity, t.s.newID(), us(a.At), clean(a.Actor, daybook.MaxActorBytes), a.Action, string(a.Key), a.Job,
+	id := a.ID
+	if id == "" {
+		id = t.s.newID()
+	}
+	_, err := t.exec(ctx, insertActivity, id, us(a.At), clean(a.Actor, daybook.MaxActorBytes), a.Action, string(a.Key), a.Job,
 		clean(a.Note, daybook.MaxReasonBytes), a.Before, a.After)
 	return err
 }

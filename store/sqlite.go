@@ -14,9 +14,13 @@ func sqlite() *dialect {
 	return &dialect{
 		name: "sqlite", rewrite: rewriteSQLite, list: listAsJSON, bulk: bulkByRow,
 		busy: sqliteBusy, unique: sqliteUnique, verify: verifySQLite,
+		cut: never, readOnly: never, advice: func(error) (daybook.Text, bool) { return daybook.Text{}, false },
 		version: "SELECT 'SQLite ' || sqlite_version()",
 	}
 }
+
+// never: a file has no connection that could be cut.
+func never(error) bool { return false }
 
 // oneRow has the statements of the hot path once more, for one row: for those above SQLite would fill a table of one row
 // each time.

@@ -91,11 +91,15 @@ func stepRow(e *daybook.StepRecord) []any {
 		clean(e.Error, daybook.MaxErrorBytes), clean(e.Call, daybook.MaxNameBytes)}
 }
 
+const selectStepMark = `SELECT s.key FROM daybook_steps s JOIN daybook_live l ON l.key = s.key WHERE s.key = $1 AND s.step = $2
+  AND s.state = $3 AND s.fence = $4 AND s.tries = $5 AND s.generation = $6 AND s.ended_us = $7 AND l.claim = $8`
+
 const markStep = `UPDATE daybook_live SET marks = marks + 1 WHERE key = $1 AND state = 'running' AND fence = $2 AND claim = $3 AND marks = $4`
 
 // MarkStep implements daybook.Stepper.
 func (s *Store) MarkStep(ctx context.Context, r *daybook.Run, e *daybook.StepRecord, alerts []*daybook.Alert) error {
-	return s.write(ctx, "mark step "+e.Step+" of "+string(r.Key), func(ctx context.Context, t *tx) error {
+	mine := exists(selectStepMark, string(e.Key), e.Step, string(e.State), e.Fence, int64(e.Tries), int64(e.Generation), us(e.EndedAt), r.Claim)
+	return s.provedWrite(ctx, "mark step "+e.Step+" of "+string(r.Key), mine, func(ctx context.Context, t *tx) error {
 		n, err := t.exec(ctx, markStep, string(r.Key), r.Fence, r.Claim, r.Marks)
 		if err != nil {
 			return err

@@ -7,7 +7,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -127,61 +126,7 @@ type tx struct {
 	// PostgreSQL: the plans of this transaction do not depend on how many rows come with a statement.
 	pinned bool
 	guest  bool // the transaction is the caller's: nothing is prepared for it
-}
-
-// errMet says that another transaction changed what this one had read: it is done again from the start.
-var errMet = errors.New("met another writer")
-
-// writeTries bounds the retries of a transaction that met another writer.
-const writeTries = 5
-
-// write runs do in one transaction, again from the start when the database says that another writer was first.
-func (s *Store) write(ctx context.Context, what string, do func(context.Context, *tx) error) error {
-	for try := 1; ; try++ {
-		err := s.once(ctx, do)
-		switch {
-		case err == nil:
-			return nil
-		case try < writeTries && ctx.Err() == nil && (errors.Is(err, errMet) || s.d.busy(err)):
-			continue
-		case errors.Is(err, errMet):
-			err = daybook.New(daybook.CodeStale, "others change the same rows all the time")
-		}
-		return s.fault(what, err)
-	}
-}
-
-func (s *Store) once(ctx context.Context, do func(context.Context, *tx) error) error {
-	if err := s.preparePending(ctx); err != nil {
-		return err
-	}
-	t, err := s.db.Write.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	if err := do(ctx, &tx{Tx: t, s: s}); err != nil {
-		return errors.Join(err, ignoreDone(t.Rollback()))
-	}
-	return t.Commit()
-}
-
-func ignoreDone(err error) error {
-	if errors.Is(err, sql.ErrTxDone) {
-		return nil
-	}
-	return err
-}
-
-// fault gives an error of the database its code. Errors that have one already keep it.
-func (s *Store) fault(what string, err error) error {
-	var e *daybook.Error
-	if err == nil || errors.As(err, &e) {
-		return err
-	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return &daybook.Error{Code: daybook.CodeUnavailable, Message: what, Err: err}
+	wakes  bool // it makes a run due: other nodes are called when it commits
 }
 
 // exec runs a statement and returns how many rows it changed.
@@ -280,8 +225,19 @@ func (s *Store) preparePending(ctx context.Context) (err error) {
 	return err
 }
 
-// read runs a query on the read pool.
+// read runs a query on the read pool. A connection that was cut before the first row came is replaced, as often as for a
+// write; callers gather rows, and would have some of them twice.
 func (s *Store) read(ctx context.Context, what, statement string, each func(*sql.Rows) error, args ...any) error {
+	for try := 0; ; try++ {
+		seen := false
+		err := s.readOnce(ctx, statement, func(rows *sql.Rows) error { seen = true; return each(rows) }, args...)
+		if err == nil || seen || !s.pauseAfter(ctx, err, try) {
+			return s.fault(what, err)
+		}
+	}
+}
+
+func (s *Store) readOnce(ctx context.Context, statement string, each func(*sql.Rows) error, args ...any) error {
 	st, err := s.prepareRead(ctx, statement)
 	var rows *sql.Rows
 	switch {
@@ -291,7 +247,7 @@ func (s *Store) read(ctx context.Context, what, statement string, each func(*sql
 	default:
 		rows, err = s.db.Read.QueryContext(ctx, s.text(statement), args...)
 	}
-	return s.fault(what, drain(rows, err, each))
+	return drain(rows, err, each)
 }
 
 // prepareRead keeps the statements of SQLite's reading connections.

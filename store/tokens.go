@@ -36,7 +36,7 @@ SELECT COALESCE(max(number), 0) + 1, $1, $2, $3, $4, $5 FROM daybook_tokens RETU
 
 // AddToken records a token by its fingerprint, with the act, and returns it with its number.
 func (s *Store) AddToken(ctx context.Context, tok daybook.Token, hash string, act daybook.Activity) (daybook.Token, error) {
-	err := s.write(ctx, "add a token", func(ctx context.Context, t *tx) error {
+	err := s.provedWrite(ctx, "add a token", exists(selectTokens+"WHERE hash = $1", hash), func(ctx context.Context, t *tx) error {
 		if err := t.query(ctx, lockLedger, func(*sql.Rows) error { return nil }); err != nil { // one at a time: numbers have no gaps
 			return err
 		}
@@ -89,7 +89,7 @@ const revokeToken = `UPDATE daybook_tokens SET revoked_us = $2, revoked_by = $3 
 
 // RevokeToken ends the rights of a token. False: there is none of this number that has any.
 func (s *Store) RevokeToken(ctx context.Context, number int64, act daybook.Activity) (changed bool, err error) {
-	err = s.write(ctx, "revoke a token", func(ctx context.Context, t *tx) error {
+	err = s.provedWrite(ctx, "revoke a token", s.acted(&act), func(ctx context.Context, t *tx) error {
 		n, err := t.exec(ctx, revokeToken, number, us(act.At), clean(act.Actor, daybook.MaxActorBytes))
 		if changed = n > 0; err != nil || !changed {
 			return err
@@ -103,6 +103,8 @@ const insertCall = `INSERT INTO daybook_calls (caller, key, fingerprint, until_u
 
 const selectCall = `SELECT fingerprint, status, until_us, header, body FROM daybook_calls WHERE caller = $1 AND key = $2 /*wait*/`
 
+const selectBegunCall = `SELECT key FROM daybook_calls WHERE caller = $1 AND key = $2 AND fingerprint = $3 AND status = 0 AND until_us = $4 AND at_us = $5`
+
 const takeCall = `UPDATE daybook_calls SET fingerprint = $3, status = 0, until_us = $4, at_us = $5, header = '', body = '' WHERE caller = $1 AND key = $2`
 
 const forgetCalls = `DELETE FROM daybook_calls WHERE at_us < $1`
@@ -110,7 +112,8 @@ const forgetCalls = `DELETE FROM daybook_calls WHERE at_us < $1`
 // BeginCall notes that a call is under way until an instant, and forgets those from before another. False: the key was used
 // already, and the call as it stands is returned. One that was under way for too long is taken over when it is the same.
 func (s *Store) BeginCall(ctx context.Context, c daybook.Call, until, forget, now time.Time) (begun bool, was daybook.Call, err error) {
-	err = s.write(ctx, "begin a call", func(ctx context.Context, t *tx) error {
+	mine := exists(selectBegunCall, c.Caller, c.Key, c.Fingerprint, us(until), us(now))
+	err = s.provedWrite(ctx, "begin a call", mine, func(ctx context.Context, t *tx) error {
 		begun, was = false, c
 		if _, err := t.exec(ctx, forgetCalls, us(forget)); err != nil {
 			return err

@@ -23,7 +23,16 @@ func (s *Store) Trigger(ctx context.Context, a daybook.Ask, template *daybook.Ru
 	}
 	var reply daybook.Reply
 	var run *daybook.Run
-	err = s.write(ctx, "trigger "+string(a.Key), func(ctx context.Context, t *tx) error {
+	id := s.newID()
+	if a.Take != nil {
+		take, claim := *a.Take, a.Take.NewID()
+		take.NewID, a.Take = func() string { return claim }, &take
+	}
+	var recorded daybook.Key // under an earlier name of the job, perhaps
+	mine := func(ctx context.Context, t *tx) (bool, error) {
+		return exists(selectTrigger, string(recorded), id)(ctx, t)
+	}
+	err = s.provedWrite(ctx, "trigger "+string(a.Key), mine, func(ctx context.Context, t *tx) error {
 		reply, run = daybook.Reply{}, nil
 		as, err := t.standing(ctx, a, hash)
 		if err != nil {
@@ -75,7 +84,8 @@ func (s *Store) Trigger(ctx context.Context, a daybook.Ask, template *daybook.Ru
 		if err != nil {
 			return err
 		}
-		if err := t.insertTriggers(ctx, []*daybook.Trigger{record(a, reply, hash, now)}); err != nil {
+		recorded = a.Key
+		if err := t.insertTriggers(ctx, []*daybook.Trigger{record(id, a, reply, hash, now)}); err != nil {
 			return err
 		}
 		if act := a.Activity(reply, now); act != nil {
@@ -127,8 +137,8 @@ func byClock(s daybook.Source) bool {
 	return s == daybook.SourceSchedule || s == daybook.SourceCatchup || s == daybook.SourceBackfill
 }
 
-func record(a daybook.Ask, reply daybook.Reply, hash string, now time.Time) *daybook.Trigger {
-	return &daybook.Trigger{Key: a.Key, Job: a.Key.Job(), Source: a.Source, Outcome: reply.Outcome, Actor: a.Actor, Note: a.Note,
+func record(id string, a daybook.Ask, reply daybook.Reply, hash string, now time.Time) *daybook.Trigger {
+	return &daybook.Trigger{ID: id, Key: a.Key, Job: a.Key.Job(), Source: a.Source, Outcome: reply.Outcome, Actor: a.Actor, Note: a.Note,
 		Fire: a.Fire, At: now, PayloadHash: hash}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/daybook-run/daybook/config"
 	"github.com/daybook-run/daybook/control"
 	"github.com/daybook-run/daybook/engine"
+	"github.com/daybook-run/daybook/postgres"
 )
 
 // ledger is an opened ledger with the engine on it.
@@ -28,11 +29,17 @@ type ledger struct {
 	db   engine.DB
 	file *config.File // nil: none was read
 	url  string
+
+	listening *sql.DB // nil: nothing is heard
 }
 
 // Close closes the engine and the handles.
 func (l *ledger) Close() error {
-	return errors.Join(l.Engine.Close(), l.db.Read.Close(), closeOther(l.db))
+	var heard error
+	if l.listening != nil {
+		heard = l.listening.Close()
+	}
+	return errors.Join(l.Engine.Close(), heard, l.db.Read.Close(), closeOther(l.db))
 }
 
 func closeOther(db engine.DB) error {
@@ -107,11 +114,18 @@ func (a *app) openAt(ctx context.Context, role, text string, f *config.File, mak
 	if role == "once" {
 		o.Slots, o.Exec.Tee = map[daybook.Lane]int{}, a.Stdout
 	}
+	var listening *sql.DB
+	if role == "serve" && databaseKind(text) == "postgres" {
+		if listening, err = openPostgres(text); err != nil {
+			return nil, errors.Join(err, db.Read.Close(), closeOther(db))
+		}
+		o.Listener = postgres.NewListener(listening)
+	}
 	e, err := engine.Open(ctx, db, o)
 	if err != nil {
 		return nil, errors.Join(whatToDo(err), db.Read.Close(), closeOther(db))
 	}
-	l := &ledger{Engine: e, db: db, file: f, url: text}
+	l := &ledger{Engine: e, db: db, listening: listening, file: f, url: text}
 	if f != nil {
 		if err := e.Define(definitions(f, a.vault())...); err != nil {
 			return nil, errors.Join(err, l.Close())
@@ -151,6 +165,7 @@ var ledgerWords = []struct {
 	{"unable to open database file", rightsDo}, {"permission denied", rightsDo},
 	{"database is locked", daybook.Say("another program keeps it to itself for longer than 5 s: a backup tool, or a shell with a transaction open")},
 	{"is malformed", damagedDo}, {"not a database", damagedDo},
+	{"unsupported startup parameter", daybook.Say("the pooler in front of the database refuses a parameter of the URL: take it out, or name it in ignore_startup_parameters of the pooler")},
 	{"connect", daybook.Say("is the server up, and is the URL right? --db, DAYBOOK_DB, or database: in the file")},
 }
 

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"net"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/config"
@@ -25,22 +23,24 @@ const dialTimeout = 10 * time.Second
 // no statement before each statement.
 const pingAfter = 30 * time.Second
 
-// openPostgres makes a handle on the database of a URL; it connects when it is used.
+// connLife is how long a connection is used: a server that took over behind a name is found by then, also by who only reads.
+const connLife = 30 * time.Minute
+
+// openPostgres makes a handle on the database of a URL; it connects when it is used. params are parameters of a session, in
+// pairs, that are set where nothing stands in between.
 func openPostgres(url string, params ...string) (*sql.DB, error) {
 	c, err := pgx.ParseConfig(url)
 	if err != nil {
 		return nil, daybook.Invalid("the database URL").Because(errors.New(config.Mask(err.Error())))
-	}
-	for i := 0; i+1 < len(params); i += 2 {
-		c.RuntimeParams[params[i]] = params[i+1]
 	}
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAliveConfig: silence, Control: boundUnsent}
 	c.DialFunc = dialer.DialContext
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = dialTimeout
 	}
-	db := stdlib.OpenDB(*c, stdlib.OptionShouldPing(func(_ context.Context, p stdlib.ShouldPingParams) bool { return p.IdleDuration > pingAfter }))
+	db := sql.OpenDB(newConnector(c, params))
 	db.SetMaxOpenConns(16)
 	db.SetMaxIdleConns(8)
+	db.SetConnMaxLifetime(connLife)
 	return db, nil
 }

@@ -21,6 +21,7 @@ var (
 		".":        {},
 		"calendar": {"."},
 		"store":    {"."},
+		"postgres": {"."}, // what database/sql has not
 		"runner":   {"."},
 		// each of the rooms: ".", "calendar"
 		"httpapi":  {".", "control"},

@@ -25,6 +25,9 @@ const (
 	stepMax = 30 * time.Second
 	// backoffMax is the longest wait after an error, for services that are called more often than that.
 	backoffMax = 30 * time.Second
+	// awayMax is that wait while the ledger cannot be reached: it is back in a moment, and then everything waits for the
+	// loops.
+	awayMax = 4 * time.Second
 	// A service that always has more to do pauses after so many Ticks, so that it cannot keep a core, or the one writer
 	// of the database, to itself.
 	burstMax   = 100
@@ -60,7 +63,7 @@ type Options struct {
 // them have returned from their last Tick.
 //
 // An error, or a panic, of a Tick is logged here and nowhere else, and the next call is put off: by Every, then twice as
-// long each time, up to 30 seconds. A wake-up does not shorten that.
+// long each time, up to 30 seconds, or 4 while the ledger is unavailable. A wake-up does not shorten that.
 func Run(ctx context.Context, items []Item, o Options) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -140,7 +143,7 @@ func (r *runner) failed(ctx context.Context, err error) {
 		r.log.Debug("tick cut short", "err", err)
 		return
 	}
-	wait := r.backoff()
+	wait := r.backoff(errors.Is(err, daybook.ErrUnavailable))
 	attrs := []any{"err", err, "failures", r.failures, "retry_in", wait}
 	if hint := daybook.HintOf(err); hint != "" {
 		attrs = append(attrs, "hint", hint)
@@ -163,8 +166,11 @@ func (r *runner) succeeded() {
 }
 
 // backoff returns the wait after the latest of some failures in a row.
-func (r *runner) backoff() time.Duration {
+func (r *runner) backoff(away bool) time.Duration {
 	most := max(backoffMax, r.Every)
+	if away {
+		most = max(awayMax, r.Every)
+	}
 	wait := r.Every
 	for range r.failures - 1 {
 		if wait >= most {

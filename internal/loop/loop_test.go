@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -121,6 +122,19 @@ func TestErrorsAreLoggedOnceAndBackedOff(t *testing.T) {
 				t.Errorf("not logged: %s\n%s", want, log)
 			}
 		}
+	})
+}
+
+// What waits for a ledger that was away waits for at most four seconds more.
+func TestALedgerThatIsAwayIsAskedForAgainSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDiary()
+		run(t, 20*time.Second, nil, Item{Service: service(func(context.Context, time.Time) (bool, error) {
+			d.note()
+			return false, fmt.Errorf("claim runs: %w", daybook.New(daybook.CodeUnavailable, "the connection is gone"))
+		})})
+		s := time.Second
+		d.expect(t, 0, s, 3*s, 7*s, 11*s, 15*s, 19*s)
 	})
 }
 

@@ -51,7 +51,7 @@ const (
 // replace this server by another: a test that kills it must own it.
 func Server(t testing.TB, settings ...string) *Cluster {
 	t.Helper()
-	c, err := newCluster(programs(t), settings)
+	c, err := newCluster(programs(t), settings, (*Cluster).initialise)
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
@@ -98,8 +98,8 @@ func (c *Cluster) url(database string) string {
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 func (c *Cluster) log() string  { return filepath.Join(c.dir, "log") }
 
-// newCluster makes a server and starts it.
-func newCluster(bin string, settings []string) (_ *Cluster, err error) {
+// newCluster makes a server, with the data that fill makes, and starts it.
+func newCluster(bin string, settings []string, fill func(*Cluster) error) (_ *Cluster, err error) {
 	c := &Cluster{bin: bin, settings: settings}
 	if c.user, err = serverAccount(); err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func newCluster(bin string, settings []string) (_ *Cluster, err error) {
 	if err := c.watch(); err != nil {
 		return nil, fmt.Errorf("start the watchdog: %w", err)
 	}
-	if err := c.initialise(); err != nil {
+	if err := fill(c); err != nil {
 		return nil, err
 	}
 	// PostgreSQL cannot be asked to take any free port. Between asking the system for one and binding it, another

@@ -75,7 +75,7 @@ func sharedServer(t testing.TB) string {
 		shared.cluster, shared.err = newCluster(bin, []string{
 			// Nothing here outlives the test process, so nothing has to reach the disk.
 			"fsync=off", "full_page_writes=off",
-		})
+		}, (*Cluster).initialise)
 	}
 	if shared.err != nil {
 		t.Fatalf("pgtest: %v", shared.err)

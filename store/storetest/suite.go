@@ -35,6 +35,7 @@ var suite = []topic{
 	{"tokens", tokenCases},
 	{"busy", busyCases},
 	{"faults", faultCases},
+	{"cut", cutCases},
 }
 
 type topic struct {
@@ -52,9 +53,13 @@ type example struct {
 const patience = 2 * time.Minute
 
 // Run runs the suite against a kind of database: every case on a ledger of its own.
-func Run(t *testing.T, kind func(testing.TB) Database) {
+// With names, only those topics.
+func Run(t *testing.T, kind func(testing.TB) Database, names ...string) {
 	base := kind(t)
 	for _, topic := range suite {
+		if len(names) > 0 && !slices.Contains(names, topic.name) {
+			continue
+		}
 		t.Run(topic.name, func(t *testing.T) {
 			for _, c := range topic.cases {
 				t.Run(c.says, func(t *testing.T) { c.test(newKit(t, base.Fresh(t))) })
