@@ -375,7 +375,11 @@ func attemptRow(a *daybook.Attempt) []any {
 
 const closeLetter = `UPDATE daybook_letters SET state = $2, closed_us = $3, closed_by = $4, note = $5 WHERE id = $1 AND state = 'open'`
 
-const openLetter = `INSERT INTO daybook_letters (id, key, job, priority, kind, state, error, opened_us, parent) VALUES ($1, $2, $3, $4, $5, 'open', $6, $7, $8)
+// Letters of a run stand in the order of their opening: one that is opened by a node whose clock is behind comes after the one
+// before, or that one would go on speaking for the run.
+const openLetter = `INSERT INTO daybook_letters (id, key, job, priority, kind, state, error, opened_us, parent)
+SELECT $1, $2, $3, $4, $5, 'open', $6, CASE WHEN b.last_us >= $7 THEN b.last_us + 1 ELSE $7 END, $8
+FROM (SELECT COALESCE(MAX(opened_us), 0) AS last_us FROM daybook_letters WHERE key = $2) b WHERE TRUE
 ON CONFLICT (key) WHERE state = 'open' DO NOTHING`
 
 const reopenLetter = `UPDATE daybook_letters SET kind = $2, state = 'open', error = $3, closed_us = 0, closed_by = '', note = ''

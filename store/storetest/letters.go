@@ -76,6 +76,25 @@ var letterCases = []example{
 		equal(k, "live", k.number("SELECT count(*) FROM daybook_live"), 1)
 		equal(k, "triggers", k.find(r.Key).Triggers, 9)
 	}},
+	{"a letter that is opened by a clock that is behind is the newest all the same", func(k *kit) {
+		j := Job("report")
+		r := k.dies(j, "2026-03-01")
+		reply, _, err := k.s.Trigger(k.ctx, daybook.Ask{Key: r.Key, Source: daybook.SourceReplay, Actor: "ops"}, nil, k.now)
+		k.ok(err)
+		equal(k, "replay", reply.Outcome, daybook.Started)
+		try := k.claim(1)[0]
+		k.now = k.now.Add(-time.Second) // another node reports
+		k.begin(try, j)
+		again := k.end(try, j, daybook.Outcome{Result: daybook.ResultPermanent, Error: "402 declined"})
+		equal(k, "letter", again.Letter.State, daybook.LetterOpen)
+		equal(k, "is another", again.Letter.ID != r.Letter.ID, true)
+		m, err := again.Dismiss("ops", "seen", k.now)
+		k.ok(err)
+		applied, err := k.s.Apply(k.ctx, []daybook.Transition{m})
+		k.ok(err)
+		equal(k, "stale", applied[0].Stale, false)
+		equal(k, "letter", k.find(r.Key).Letter.State, daybook.LetterDismissed)
+	}},
 	{"eight people dismiss at once: the first has a name, the others find it stale", func(k *kit) {
 		r := k.dies(Job("report"), "2026-03-01")
 		first := together(8, func(i int) bool {
