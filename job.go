@@ -292,6 +292,9 @@ func (j *Job) Check() []Fault {
 			bad("formerly", Invalid("job %s: formerly is its own name", j.Name).WithHint("write the name that it had before, or leave it out"))
 		}
 	}
+	if err := checkSerial(j.Serial); err != nil {
+		bad("serial", Invalid("job %s: serial", j.Name).Because(err))
+	}
 	oneOf(bad, "priority", j.Priority, P0, P1)
 	oneOf(bad, "work", j.Work, Timed, Event, Long)
 	oneOf(bad, "effects", j.Effects, Once, Repeatable)

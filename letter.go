@@ -55,6 +55,7 @@ const (
 	AlertClockLeap      AlertKind = "clock_leap"
 	AlertDoneTwice      AlertKind = "done_twice"   // a probe found the effect under two wire keys
 	AlertBreakerOpen    AlertKind = "breaker_open" // the subjects of a run fail alike, and it waits for a person
+	AlertSerialStuck    AlertKind = "serial_stuck" // a run has its serial key for longer than its job may take
 	AlertOvertaken      AlertKind = "overtaken"    // a node plans with a definition that is no longer the current one
 )
 

@@ -101,6 +101,9 @@ func NewRun(j *Job, revision int64, w Window, n int, subject string, now time.Ti
 	case j.Overlap == OverlapWait && j.Work != Event:
 		r.Line = j.Name
 	}
+	if !j.Fans() || subject != "" { // a listing is of no object: its subjects are
+		r.Serial = r.SerialKey(j.Serial)
+	}
 	return r
 }
 

@@ -48,6 +48,7 @@ const (
 	ReasonLost            Reason = "lost"        // the attempt's end was reported by nobody
 	ReasonInterrupted     Reason = "interrupted" // cut off by a shutdown
 	ReasonFrozen          Reason = "frozen"
+	ReasonSerial          Reason = "waiting for serial key" // another run has it
 	ReasonClock           Reason = "clock not confirmed"
 	ReasonPrevious        Reason = "waiting for previous window"
 	ReasonNoDefinition    Reason = "no definition" // no serve knows the job

@@ -98,6 +98,12 @@ type Claimer interface {
 	Expired(ctx context.Context, now, ahead time.Time, limit int) ([]*Run, error)
 	// ReleaseAsking gives up questions whose lease is over, so that they are asked again.
 	ReleaseAsking(ctx context.Context, keys []*Run, now time.Time) error
+	// Unpark lets go what is parked and waits for nothing any more: runs that wait for a serial key which nobody has, and keys
+	// that nobody needs. More: there were some.
+	Unpark(ctx context.Context, now time.Time) (more bool, err error)
+	// Locks returns the serial keys that runs have, those held longest first; Alert writes an alert that no move brings.
+	Locks(ctx context.Context, limit int) ([]Lock, error)
+	Alert(ctx context.Context, a *Alert) error
 	// NextDue returns when the next claimable run of each lane is due; a lane without one is missing.
 	NextDue(ctx context.Context, home string) (map[Lane]time.Time, error)
 	// Definition returns the definition that counts for a job, also one that no file defines. That of a name that another
@@ -197,6 +203,16 @@ type Hold struct {
 	Node   string
 }
 
+// Lock is a serial key that a run has: no other run of that serial key is at work meanwhile.
+type Lock struct {
+	Serial  string
+	Key     Key // the run that has it
+	Since   time.Time
+	Waiting int  // runs that are parked until it is free
+	Claimed bool // the run is at work, or the far side is being asked about it
+	Open    bool // an effect of it is unknown, or begun and not ended
+}
+
 // HoldClock holds new windows of `effects: once` work while the wall clock is not confirmed.
 const HoldClock = "clock"
 
@@ -235,6 +251,9 @@ type Reader interface {
 	Counts(ctx context.Context) (Counts, error)
 	Nodes(ctx context.Context) ([]Node, error)
 	Holds(ctx context.Context) ([]Hold, error)
+	// Locks returns the serial keys that runs have, the oldest first; Lock one of them, nil when nobody has it.
+	Locks(ctx context.Context, limit int) ([]Lock, error)
+	Lock(ctx context.Context, serial string) (*Lock, error)
 	// Acceptances returns the changes of definitions that people accepted, oldest first.
 	Acceptances(ctx context.Context) ([]Acceptance, error)
 	Info(ctx context.Context) (LedgerInfo, error)

@@ -70,7 +70,7 @@ func (r *Run) Undo(who, note string, now time.Time) (Transition, error) {
 	t.To, t.Reason, t.Keep, t.Seals = r.State, ReasonUndoing, true, true
 	t.Make = &Run{
 		Key: r.Key.Undo(), Job: r.Job, Window: r.Window, Subject: r.Subject, Parent: r.Key, Priority: r.Priority, Lane: LaneLive,
-		Effects: Once, Work: Undoing, Steps: true, Revision: r.Revision, Zone: r.Zone, TZData: r.TZData, Home: r.Home,
+		Effects: Once, Work: Undoing, Steps: true, Revision: r.Revision, Zone: r.Zone, TZData: r.TZData, Home: r.Home, Serial: r.Serial,
 		State: Scheduled, Due: now, NotBefore: now, Cover: r.Cover, CreatedAt: now, FirstSource: SourceManual, FirstActor: who,
 	}
 	return t, nil

@@ -79,6 +79,9 @@ func TestTexts(t *testing.T) {
 		{"done twice", daybook.AlertDoneTwice, []func(*notice.Row, *Facts){state(daybook.EffectDone), func(r *notice.Row, _ *Facts) {
 			r.LastError = "the far side has it under renew:2026-03-29#run and under renew:2026-03-29#run@2"
 		}}},
+		{"a serial key is held too long", daybook.AlertSerialStuck, []func(*notice.Row, *Facts){state(daybook.EffectBegun), func(r *notice.Row, _ *Facts) {
+			r.LastError = "it has serial key subscription:sub_7 since 2026-03-29T01:00:00Z, longer than its max_runtime 20m0s"
+		}}},
 		{"overtaken, by way of the fallback", daybook.AlertOvertaken, []func(*notice.Row, *Facts){whole, func(r *notice.Row, f *Facts) {
 			r.LastError, f.Via = "node n2 plans with revision 3 of 4", "phone"
 		}}},

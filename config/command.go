@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/daybook-run/daybook"
-	"github.com/daybook-run/daybook/runner"
 )
 
 // argv reads a command without a shell.
@@ -28,7 +27,7 @@ func (r *reader) argv(n *node, what daybook.Text) ([]string, bool) {
 		return nil, false
 	}
 	for i, arg := range list {
-		if err := runner.CheckPlaceholders(arg); err != nil {
+		if err := daybook.CheckPlaceholders(arg); err != nil {
 			r.failed(n.items[i].pos, what, err)
 			ok = false
 		}

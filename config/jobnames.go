@@ -50,6 +50,8 @@ func jobTable() []name[draft] {
 		}),
 		one("overlap", "wait", "the previous window still runs: wait for it, oldest first; skip this one; or allow both",
 			choice([]daybook.Overlap{daybook.OverlapWait, daybook.OverlapSkip, daybook.OverlapAllow}), func(j *daybook.Job, v daybook.Overlap) { j.Overlap = v }),
+		one("serial", "none", "runs with one value are never at work at once, whatever their job",
+			aWord, func(j *daybook.Job, v string) { j.Serial = v }),
 		{about{"retry", named(retryNames), "{backoff: [1m, 5m, 25m], jitter: 10%}", "the ladder: when a failure is tried again, and what is not tried again"}, readRetry},
 		{about{"expect", named(expectNames), "see there", "what is normal; anything else alerts"}, func(r *reader, d *draft, _, v *node) {
 			d.at["expect"] = v.pos

@@ -4,7 +4,7 @@ package config
 // refused by name: silence would be read as consent.
 var (
 	laterTop = []string{"limits", "freeze", "subjects", "outbox", "heartbeats"}
-	laterJob = []string{"reconcile", "on_dead", "serial", "limit",
+	laterJob = []string{"reconcile", "on_dead", "limit",
 		"subjects", "zone", "dry_run"}
 	laterAlerts   = []string{"all_clear", "watchdog"}
 	laterChannels = []string{"smtp", "alertmanager", "telegram", "ntfy", "bark", "serverchan", "slack", "discord", "dingtalk", "wecom", "feishu"}

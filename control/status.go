@@ -29,7 +29,7 @@ type Judgement struct {
 // Need is one thing that a person must look at.
 type Need struct {
 	Priority daybook.Priority
-	Kind     string // dead letter, unknown outcome, late, silent, fault, held, nobody executes
+	Kind     string // dead letter, unknown outcome, serial stuck, late, silent, fault, held, nobody executes
 	Job      string
 	Key      daybook.Key // empty where it is about a job, or the installation, as a whole
 	Text     daybook.Text
@@ -90,7 +90,7 @@ const (
 // name.
 //
 // Did everything run? No, if any: an open dead letter; a P0 window not done past its grace; a job silent for longer than
-// its max_silence, in business windows; a schedule that cannot be worked out; a hold. Else not known yet, if any: no job
+// its max_silence, in business windows; a serial key held for longer than its holder's max_runtime; a schedule that cannot be worked out; a hold. Else not known yet, if any: no job
 // is defined; no serve was seen in the last 30 s, and some job is not a line of daybook once; a job is late. Else yes.
 //
 // Is the money right? Not known yet: there is no reconcile job.
@@ -145,6 +145,9 @@ func (c *Control) Status(ctx context.Context, only ...string) (Status, error) {
 	}
 	letters = slices.DeleteFunc(letters, func(l daybook.Letter) bool { return !wanted(l.Job) })
 	if err := c.needLetters(ctx, &s, letters); err != nil {
+		return s, err
+	}
+	if err := c.stuck(ctx, &s, views, wanted); err != nil {
 		return s, err
 	}
 	s.late(live, views, wanted)
@@ -409,6 +412,8 @@ func (s *Status) judge(letters int) {
 	for _, n := range s.NeedsYou {
 		switch n.Kind {
 		case "late":
+			no = append(no, about(n.Key, n.Text))
+		case "serial stuck":
 			no = append(no, about(n.Key, n.Text))
 		case "silent", "fault":
 			no = append(no, about(n.Job, n.Text))

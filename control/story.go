@@ -36,7 +36,9 @@ type Story struct {
 	Triggers []daybook.Trigger
 	Attempts []daybook.Attempt // tries, and questions to the far side
 	Letters  []daybook.Letter
-	Alert    string // the id of the open alert about its open letter; empty: there is none
+	// Lock is the serial key of the run as it is held, by it or by another; nil: it has none, or nobody holds it.
+	Lock  *daybook.Lock
+	Alert string // the id of the open alert about its open letter; empty: there is none
 	// Acts are what people did about it, as far as the newest 1,000 acts since it was made hold them.
 	Acts     []daybook.Activity
 	Timeline []Entry
@@ -106,6 +108,11 @@ func (c *Control) Key(ctx context.Context, key daybook.Key) (Story, error) {
 		return s, err
 	}
 	s.hosts = hostsOf(nodes)
+	if s.Run.Serial != "" {
+		if s.Lock, err = c.s.Lock(ctx, s.Run.Serial); err != nil {
+			return s, err
+		}
+	}
 	if s.Letters, err = c.s.LettersOf(ctx, key); err != nil {
 		return s, err
 	}

@@ -360,6 +360,7 @@ func (c *Control) open(ctx context.Context, t *target, parts daybook.KeyParts, s
 		if r.Subject, err = daybook.EncodeSubject(subject); err != nil {
 			return err
 		}
+		r.Serial = r.SerialKey(t.job.Serial)
 	}
 	version, source := calendar.TZData()
 	r.TZData = version + " " + source

@@ -25,6 +25,8 @@ type RunJSON struct {
 	State        daybook.State    `json:"state"`
 	Reason       daybook.Reason   `json:"reason,omitempty"`
 	Hold         daybook.Reason   `json:"hold,omitempty"`
+	Serial       string           `json:"serial,omitempty"`
+	Lock         *LockJSON        `json:"lock,omitempty"` // who has the serial key; a run that is asked for alone has it
 	Lane         daybook.Lane     `json:"lane"`
 	Effects      daybook.Effects  `json:"effects"`
 	Revision     int64            `json:"revision"`
@@ -72,7 +74,7 @@ func NewRunJSON(r *daybook.Run) *RunJSON {
 		return nil
 	}
 	j := &RunJSON{Schema: "daybook/run.v1", Key: r.Key, Job: r.Job, Window: r.Window.Label, Date: r.Window.Date, WindowStart: r.Window.Start, WindowEnd: r.Window.End,
-		Subject: r.Subject, Timezone: r.Zone, Priority: r.Priority, State: r.State, Reason: r.Reason, Hold: r.Hold, Lane: r.Lane, Effects: r.Effects,
+		Subject: r.Subject, Timezone: r.Zone, Priority: r.Priority, State: r.State, Reason: r.Reason, Hold: r.Hold, Serial: r.Serial, Lane: r.Lane, Effects: r.Effects,
 		Revision: r.Revision, Home: r.Home, CoveredBy: r.CoveredBy, Created: r.CreatedAt, Ended: r.EndedAt, Node: r.Node, CancelledBy: r.CancelledBy,
 		Attempts: r.Attempts, Failures: r.Failures, Triggers: r.Triggers, Refused: r.Refused, FirstTrigger: string(r.FirstSource), FirstActor: r.FirstActor,
 		Error: r.LastError, Counts: r.Counts, Result: r.Result, PayloadHash: r.PayloadHash, Pruned: r.PrunedAt}

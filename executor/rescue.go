@@ -15,6 +15,7 @@ type Rescue struct {
 	last  time.Time // the last Tick
 	quiet time.Time // nothing is rescued before
 	ahead map[daybook.Key]ahead
+	told  map[daybook.Lock]bool // serial keys whose long holding was told
 }
 
 // ahead is a lease that ends too late to be true.
@@ -27,6 +28,16 @@ type ahead struct {
 func (s *Rescue) Tick(ctx context.Context, now time.Time) (more bool, err error) {
 	if s.jumped(now) {
 		return false, nil
+	}
+	freed, err := s.store.Unpark(ctx, now)
+	if err != nil {
+		return false, err
+	}
+	if freed {
+		s.Wake()
+	}
+	if err := s.stuck(ctx, now); err != nil {
+		s.o.Log.Warn("look for serial keys that are held too long", "err", err)
 	}
 	runs, err := s.store.Expired(ctx, now, now.Add(2*s.o.Lease), rescueBatch)
 	if err != nil {

@@ -58,5 +58,11 @@ func (a *api) run(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{status: 200, body: control.NewRunJSON(r)}, nil
+	lock, err := a.c.Lock(c.Context(), r)
+	if err != nil {
+		return answer{}, err
+	}
+	j := control.NewRunJSON(r)
+	j.Lock = control.NewLockJSON(lock)
+	return answer{status: 200, body: j}, nil
 }

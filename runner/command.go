@@ -75,7 +75,7 @@ func environment(o daybook.Order, as identity, files map[string]string) map[stri
 	maps.Copy(env, o.Job.Env)
 	maps.Copy(env, o.Env)
 	maps.DeleteFunc(env, func(name, _ string) bool { return strings.HasPrefix(name, envOfHTTP) }) // secrets of requests
-	b := given(o.Run)
+	b := o.Run.Given()
 	for name, value := range map[string]string{
 		"DAYBOOK_WIRE_KEY":      o.WireKey,
 		"DAYBOOK_JOB":           o.Run.Job,

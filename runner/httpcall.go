@@ -105,7 +105,7 @@ func idempotencyKey(wireKey string, quoted bool) string {
 // body is what an HTTP job is given. It is made of the run alone, so that every try under one wire key sends the same
 // bytes: payment services refuse a key that comes with others.
 func body(r *daybook.Run) ([]byte, error) {
-	b := given(r)
+	b := r.Given()
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
@@ -126,7 +126,7 @@ func body(r *daybook.Run) ([]byte, error) {
 
 // tell sets the headers that speak of an attempt. What is empty is absent.
 func tell(h http.Header, o daybook.Order) {
-	b := given(o.Run)
+	b := o.Run.Given()
 	for name, value := range map[string]string{
 		"Daybook-Job":           o.Run.Job,
 		"Daybook-Key":           string(o.Run.Key),

@@ -90,13 +90,13 @@ func CheckURL(text string) *daybook.Error {
 			WithHint(`put it into headers, as Authorization: "file:/…", or make the whole URL a reference`)
 	}
 	var fault *daybook.Error
-	eachPlaceholder(text, func(name string) (string, bool) {
-		if fault == nil && !contains(placeholders, name) {
+	daybook.EachPlaceholder(text, func(name string) (string, bool) {
+		if fault == nil && !slices.Contains(daybook.Placeholders, name) {
 			fault = daybook.Invalid("{%s} is no placeholder", daybook.Clip(name, 40))
-			if near := daybook.Nearest(name, placeholders); near != "" {
+			if near := daybook.Nearest(name, daybook.Placeholders); near != "" {
 				_ = fault.WithHint("did you mean {%s}?", near)
 			} else {
-				_ = fault.WithHint("there are {%s}", strings.Join(placeholders, "}, {"))
+				_ = fault.WithHint("there are {%s}", strings.Join(daybook.Placeholders, "}, {"))
 			}
 		}
 		return "", false
@@ -109,8 +109,8 @@ func address(template string, o daybook.Order) (string, error) {
 	if _, err := url.Parse(template); err != nil {
 		return "", badURL(err)
 	}
-	full := eachPlaceholder(template, func(name string) (string, bool) {
-		value, ok := placeholder(name, o)
+	full := daybook.EachPlaceholder(template, func(name string) (string, bool) {
+		value, ok := o.Run.Placeholder(name, o.WireKey)
 		return percent(value), ok
 	})
 	// A dot cannot be encoded away: %2E is a dot to whoever resolves paths.

@@ -98,25 +98,3 @@ func FuzzParseReport(f *testing.F) {
 		}
 	})
 }
-
-func TestCheckPlaceholders(t *testing.T) {
-	t.Parallel()
-	for arg, want := range map[string]string{
-		"--week={window} {key}{wire_key}{job}{date}{window_start}{window_end}{subject}": "",
-		"{print}":       "",
-		"{}":            "",
-		"{":             "",
-		`{"a":1}`:       "",
-		"${windw}":      "",
-		"{Window}":      "",
-		"{windw}":       "did you mean {window}?",
-		"{wirekey}":     "did you mean {wire_key}?",
-		"a{fence}b":     "DAYBOOK_FENCE",
-		"{window}{dat}": "did you mean {date}?",
-	} {
-		err := CheckPlaceholders(arg)
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(daybook.HintOf(err), want) {
-			t.Errorf("%s: %v, hint %q, want %q", arg, err, daybook.HintOf(err), want)
-		}
-	}
-}

@@ -94,12 +94,12 @@ UPDATE daybook_live SET state = v.to_state, reason = v.reason, due_us = v.due_us
 FROM v WHERE daybook_live.key = v.key AND daybook_live.state = v.from_state AND daybook_live.fence = v.fence
   AND daybook_live.claim = v.claim AND daybook_live.asking = v.asking AND daybook_live.cancelled_by = v.cancelled_by
   AND daybook_live.marks = v.marks AND (v.seen_us < 0 OR daybook_live.lease_us = v.seen_us AND daybook_live.begun_us = v.began_us)
-RETURNING daybook_live.key`
+RETURNING daybook_live.key, daybook_live.serial`
 
 const moveLiveRow = `UPDATE daybook_live SET state = $8, reason = $9, due_us = $10, failures = $11, losses = $12, again = $13,
   attempts = attempts - $14, marks = marks + $18, lease_us = 0, asking = '', begun_us = 0, last_error = CASE WHEN $15 = '' THEN last_error ELSE $15 END
 WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4 AND asking = $5 AND ($6 < 0 OR lease_us = $6 AND begun_us = $7) AND cancelled_by = $16 AND marks = $17
-RETURNING key`
+RETURNING key, serial`
 
 // liveToLive moves what stays live.
 func (t *tx) liveToLive(ctx context.Context, ts []daybook.Transition, moved map[daybook.Key]bool) error {
@@ -114,7 +114,9 @@ func (t *tx) liveToLive(ctx context.Context, ts []daybook.Transition, moved map[
 	}
 	return t.bulk(ctx, moveLive, rows, func(rows *sql.Rows) error {
 		var k daybook.Key
-		err := rows.Scan(&k)
+		var serial string
+		err := rows.Scan(&k, &serial)
+		t.hasEnded(k, serial)
 		moved[k] = true
 		return err
 	})
@@ -133,11 +135,11 @@ const takeLive = `WITH v (key, from_state, fence, claim, asking, seen_us, began_
 DELETE FROM daybook_live WHERE key IN (SELECT v.key FROM v) AND EXISTS (SELECT 1 FROM v WHERE v.key = daybook_live.key
   AND v.from_state = daybook_live.state AND v.fence = daybook_live.fence AND v.claim = daybook_live.claim AND v.asking = daybook_live.asking
   AND v.cancelled_by = daybook_live.cancelled_by AND v.marks = daybook_live.marks AND (v.seen_us < 0 OR v.seen_us = daybook_live.lease_us AND v.began_us = daybook_live.begun_us))
-RETURNING key, fence, claim, node, attempts, last_error`
+RETURNING key, fence, claim, node, attempts, last_error, serial`
 
 const takeLiveRow = `DELETE FROM daybook_live
 WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4 AND asking = $5 AND ($6 < 0 OR lease_us = $6 AND begun_us = $7) AND cancelled_by = $8 AND marks = $9
-RETURNING key, fence, claim, node, attempts, last_error`
+RETURNING key, fence, claim, node, attempts, last_error, serial`
 
 const endRuns = `WITH v (key, state, reason, fence, claim, node, attempts, failures, losses, started_us, ended_us, last_error, result, result_hash, counts, keep, marks) AS
   (/*rows t t t b t t b b b b b t t t t b b*/)
@@ -172,11 +174,12 @@ func (t *tx) liveToRest(ctx context.Context, ts []daybook.Transition, moved map[
 	err := t.bulk(ctx, takeLive, rows, func(rows *sql.Rows) error {
 		var k daybook.Key
 		var fence, attempts int64
-		var claim, node, lastError string
-		if err := rows.Scan(&k, &fence, &claim, &node, &attempts, &lastError); err != nil {
+		var claim, node, lastError, serial string
+		if err := rows.Scan(&k, &fence, &claim, &node, &attempts, &lastError, &serial); err != nil {
 			return err
 		}
 		moved[k] = true
+		t.hasEnded(k, serial)
 		end, err := restRow(byKey[k], fence, claim, node, attempts, lastError)
 		ends = append(ends, end)
 		return err
@@ -204,7 +207,7 @@ func digest(data json.RawMessage) string {
 	return hex.EncodeToString(sum[:])
 }
 
-const wakeRun = `UPDATE daybook_runs SET state = '', reason = '' WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4 AND marks = $5`
+const wakeRun = `UPDATE daybook_runs SET state = '', reason = '' WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4 AND marks = $5 RETURNING serial`
 
 const enterLive = `INSERT INTO daybook_live (key, job, state, reason, due_us, priority, lane, home, line, start_us, serial, parent,
   fence, claim, node, attempts, failures, losses, again, last_error, marks)
@@ -215,7 +218,7 @@ FROM daybook_runs WHERE key = $1`
 
 const moveRest = `UPDATE daybook_runs SET state = $6, reason = $7, failures = $8, losses = $9,
   last_error = CASE WHEN $10 = '' THEN last_error ELSE $10 END, marks = marks + $11
-WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4 AND marks = $5`
+WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4 AND marks = $5 RETURNING serial`
 
 const finishRest = `UPDATE daybook_runs SET started_us = $2, ended_us = $3, result = $4, result_hash = $5, counts = $6 WHERE key = $1`
 
@@ -230,11 +233,9 @@ func (t *tx) restTo(ctx context.Context, ts []daybook.Transition, moved map[dayb
 			if err := t.shareJob(ctx, m.Key.Job()); err != nil {
 				return err
 			}
-			n, err := t.exec(ctx, wakeRun, compare...)
-			if err != nil {
+			if ok, err := t.moveOne(ctx, m.Key, wakeRun, compare...); err != nil {
 				return err
-			}
-			if n == 0 {
+			} else if !ok {
 				continue
 			}
 			if _, err := t.exec(ctx, enterLive, string(m.Key), string(m.To), string(m.Reason), us(m.Due),
@@ -244,12 +245,10 @@ func (t *tx) restTo(ctx context.Context, ts []daybook.Transition, moved map[dayb
 			moved[m.Key] = true
 			continue
 		}
-		n, err := t.exec(ctx, moveRest, append(compare, string(m.To), string(m.Reason), int64(m.Failures), int64(m.Losses), clean(m.Error, daybook.MaxErrorBytes),
-			raises(&m))...)
-		if err != nil {
+		if ok, err := t.moveOne(ctx, m.Key, moveRest, append(compare, string(m.To), string(m.Reason), int64(m.Failures), int64(m.Losses),
+			clean(m.Error, daybook.MaxErrorBytes), raises(&m))...); err != nil {
 			return err
-		}
-		if n == 0 {
+		} else if !ok {
 			continue
 		}
 		moved[m.Key] = true
@@ -264,6 +263,18 @@ func (t *tx) restTo(ctx context.Context, ts []daybook.Transition, moved map[dayb
 		}
 	}
 	return nil
+}
+
+// moveOne moves one run that is at rest, and reports whether it stood as it was believed to.
+func (t *tx) moveOne(ctx context.Context, k daybook.Key, statement string, args ...any) (moved bool, err error) {
+	err = t.query(ctx, statement, func(rows *sql.Rows) error {
+		var serial string
+		err := rows.Scan(&serial)
+		moved = true
+		t.hasEnded(k, serial)
+		return err
+	}, args...)
+	return moved, err
 }
 
 // raises is by how much the marks of a run rise with a move.
@@ -308,7 +319,10 @@ func (t *tx) consequences(ctx context.Context, ts []daybook.Transition) error {
 			return err
 		}
 	}
-	return nil
+	if len(ts) == 0 {
+		return nil
+	}
+	return t.freeSerial(ctx, ts[0].At)
 }
 
 // others makes the run, and the move of another run, that come with a move.
@@ -316,6 +330,9 @@ func (t *tx) others(ctx context.Context, m *daybook.Transition) error {
 	if m.Make != nil {
 		if fresh, err := t.insertRuns(ctx, []*daybook.Run{m.Make}); err != nil || !fresh[m.Make.Key] {
 			return errors.Join(err, errLetter)
+		}
+		if err := t.holdPausedKeys(ctx, []string{string(m.Make.Key)}); err != nil {
+			return err
 		}
 	}
 	if m.Then == nil {

@@ -284,3 +284,33 @@ func BenchmarkPlan(b *testing.B) {
 		perSecond(b)
 	})
 }
+
+// BenchmarkSerialWaiters ends runs that all wait for one serial key, one after the other: a claim, an end, and the next one let
+// go. ns/op must not depend on how many wait.
+//
+//	go test ./store -run '^$' -bench SerialWaiters -benchtime 1000x
+func BenchmarkSerialWaiters(b *testing.B) {
+	for _, n := range []int{100, 10_000} {
+		b.Run(fmt.Sprintf("waiting=%d", n), func(b *testing.B) {
+			eachDurable(b, func(b *testing.B, s *store.Store) {
+				j := storetest.Job("renew", func(j *daybook.Job) { j.Serial, j.Overlap = "x", daybook.OverlapAllow })
+				fillJob(b, s, j, n+b.N+1)
+				next := func() {
+					runs, err := s.Claim(b.Context(), daybook.Claim{Node: "n1", Lane: daybook.LaneLive, Limit: 16, Lease: farAhead, NewID: storetest.NewID}, farAhead)
+					if err != nil || len(runs) != 1 {
+						b.Fatalf("claimed %d: %v", len(runs), err)
+					}
+					if _, err := s.Apply(b.Context(), []daybook.Transition{runs[0].Next(daybook.Outcome{Result: daybook.ResultDone}, j.Policy(), farAhead)}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				next() // parks the others
+				b.ResetTimer()
+				for range b.N {
+					next()
+				}
+				perSecond(b)
+			})
+		})
+	}
+}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -21,18 +22,18 @@ const claimSets = `state = CASE WHEN reason = 'settling' THEN state ELSE 'runnin
 
 // A run of a line is a candidate only while no run of the line is running and none with an older window is live. What only
 // `daybook once` runs waits for one that is running, and not for an older window that has nobody to run it: its line of
-// the crontab was for another day. The subselect is evaluated once and locks what it returns. That o.line is not empty
-// lets the index on lines be used, which knows no others.
-const claimable = `l.state <> 'running' AND l.hold = '' AND l.asking = '' AND l.due_us <= $4
+// the crontab was for another day. That o.line is not empty lets the index on lines be used, which knows no others.
+const claimable = `l.state <> 'running' AND l.hold = '' AND l.asking = '' AND l.due_us <= $1
     AND (l.line = '' OR l.reason = 'settling' OR NOT EXISTS (SELECT 1 FROM daybook_live o WHERE o.line = l.line AND o.line <> '' AND o.key <> l.key
       AND (o.state = 'running' OR l.home <> 'once' AND (o.start_us < l.start_us OR o.start_us = l.start_us AND o.key < l.key))))`
 
-const claimDue = `UPDATE daybook_live SET ` + claimSets + ` WHERE key /*pick(*/SELECT l.key FROM daybook_live l
-  WHERE l.lane = $5 AND l.home = $6 AND l.priority = $7 AND ` + claimable + `
-  ORDER BY l.due_us LIMIT $8 /*lock*//*)*/ RETURNING key`
+const selectDue = `SELECT l.key, l.serial FROM daybook_live l
+  WHERE l.lane = $2 AND l.home = $3 AND l.priority = $4 AND ` + claimable + `
+  ORDER BY l.due_us LIMIT $5 /*lock*/`
 
-const claimKey = `UPDATE daybook_live SET ` + claimSets + ` WHERE key /*pick(*/SELECT l.key FROM daybook_live l
-  WHERE l.key = $5 AND ` + claimable + ` /*lock*//*)*/ RETURNING key`
+const selectOneDue = `SELECT l.key, l.serial FROM daybook_live l WHERE l.key = $2 AND ` + claimable + ` /*lock*/`
+
+const claimRuns = `UPDATE daybook_live SET ` + claimSets + ` WHERE key /*in $5*/`
 
 // selectClaimed finds what a claim took, among the few rows of what is live.
 const selectClaimed = `SELECT key FROM daybook_live WHERE node = $1 AND (state = 'running' AND claim = $2 OR asking = $2) AND lease_us > $3`
@@ -56,51 +57,54 @@ func (s *Store) Claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*d
 	return claimed, nil // never before the claim has been committed
 }
 
+// candidate is a run that may be claimed, if its serial key is free.
+type candidate struct{ key, serial string }
+
 // claim takes due runs in a transaction.
 func (t *tx) claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*daybook.Run, error) {
-	var keys []string
-	take := func(rows *sql.Rows) error {
-		var k string
-		err := rows.Scan(&k)
-		keys = append(keys, k)
-		return err
-	}
 	if c.Key == "" && c.Limit >= manyRows {
 		if err := t.pin(ctx); err != nil {
 			return nil, err
 		}
 	}
-	base := []any{c.NewID(), c.Node, us(c.Lease), us(now)}
 	if c.Again {
-		if err := t.query(ctx, selectClaimed, take, c.Node, base[0], us(now)); err != nil {
-			return nil, err
+		keys, err := t.texts(ctx, selectClaimed, c.Node, c.NewID(), us(now))
+		if err != nil || len(keys) > 0 {
+			return t.taken(ctx, keys, err)
 		}
 	}
-	if len(keys) > 0 {
-		return t.taken(ctx, keys)
-	}
+	var keys []string
+	var err error
 	if c.Key != "" {
-		if err := t.query(ctx, claimKey, take, append(base, string(c.Key))...); err != nil {
-			return nil, err
-		}
-	} else {
-		for _, p := range []daybook.Priority{daybook.P0, daybook.P1} {
-			if left := c.Limit - len(keys); left > 0 {
-				if err := t.query(ctx, claimDue, take, append(base, string(c.Lane), c.Home, string(p), int64(left))...); err != nil {
-					return nil, err
-				}
-			}
-		}
+		keys, err = t.pick(ctx, 1, now, func(int) (string, []any) { return selectOneDue, []any{us(now), string(c.Key)} })
 	}
-	return t.taken(ctx, keys)
+	for _, p := range []daybook.Priority{daybook.P0, daybook.P1} {
+		left := c.Limit - len(keys)
+		if err != nil || c.Key != "" || left <= 0 {
+			break
+		}
+		var more []string
+		more, err = t.pick(ctx, left, now, func(n int) (string, []any) {
+			return selectDue, []any{us(now), string(c.Lane), c.Home, string(p), int64(n)}
+		})
+		keys = append(keys, more...)
+	}
+	if err != nil || len(keys) == 0 {
+		return nil, err
+	}
+	list, err := t.s.d.list(keys)
+	if err == nil {
+		_, err = t.exec(ctx, claimRuns, c.NewID(), c.Node, us(c.Lease), us(now), list)
+	}
+	return t.taken(ctx, keys, err)
 }
 
 // taken reads runs that a claim took.
-func (t *tx) taken(ctx context.Context, keys []string) ([]*daybook.Run, error) {
-	claimed := make([]*daybook.Run, 0, len(keys))
-	if len(keys) == 0 {
-		return claimed, nil
+func (t *tx) taken(ctx context.Context, keys []string, err error) ([]*daybook.Run, error) {
+	if err != nil {
+		return nil, err
 	}
+	claimed := make([]*daybook.Run, 0, len(keys))
 	found, err := t.s.findRuns(ctx, t.query, keys)
 	if err != nil {
 		return nil, err
@@ -117,6 +121,38 @@ func (t *tx) taken(ctx context.Context, keys []string) ([]*daybook.Run, error) {
 		}
 	}
 	return claimed, nil
+}
+
+// parkBatch is how many candidates are looked at behind those that had to be parked, and parkRounds how often in one claim:
+// what is left comes with the next.
+const (
+	parkBatch  = 500
+	parkRounds = 20
+)
+
+// pick returns up to n candidates, in their order, that hold their serial keys from now on; those whose key another run holds
+// are parked.
+func (t *tx) pick(ctx context.Context, n int, now time.Time, ask func(look int) (string, []any)) ([]string, error) {
+	var picked []string
+	for look, round := n, 0; ; round++ {
+		var found []candidate
+		statement, args := ask(look)
+		if err := t.query(ctx, statement, func(rows *sql.Rows) error {
+			var c candidate
+			err := rows.Scan(&c.key, &c.serial)
+			found = append(found, c)
+			return err
+		}, args...); err != nil {
+			return nil, err
+		}
+		full := len(found) == look
+		found = slices.DeleteFunc(found, func(c candidate) bool { return slices.Contains(picked, c.key) })
+		mine, parked, err := t.takeSerial(ctx, found, n-len(picked), now)
+		if picked = append(picked, mine...); err != nil || parked == 0 || !full || len(picked) == n || round == parkRounds {
+			return picked, err
+		}
+		look = n + parkBatch
+	}
 }
 
 const beginRun = `UPDATE daybook_live SET begun_us = $4 WHERE key = $1 AND state = 'running' AND fence = $2 AND claim = $3`

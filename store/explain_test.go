@@ -25,6 +25,9 @@ SELECT 'job' || (i % 1000) || ':w' || i, 'job' || (i % 1000), 'w' || i, 'w' || i
 WITH RECURSIVE n (i) AS (SELECT 20000 UNION ALL SELECT i + 1 FROM n WHERE i < 49999)
 SELECT 'job' || (i % 1000) || ':w' || i, 'job' || (i % 1000), CASE WHEN i % 8 = 0 THEN 'running' ELSE 'scheduled' END, i, CASE WHEN i % 5 = 0 THEN 'P0' ELSE 'P1' END, 'live',
   CASE WHEN i % 4 = 1 THEN 'job' || (i % 1000) ELSE '' END, i * 1000, CASE WHEN i % 8 = 0 THEN i ELSE 0 END, 'c', 1 FROM n`,
+	// ten thousand runs that wait for one serial key, and a thousand keys that are held
+	`UPDATE daybook_live SET serial = 'object', hold = 'waiting for serial key' WHERE start_us >= 40000000 AND state = 'scheduled'`,
+	`INSERT INTO daybook_locks (serial, key, since_us) SELECT 'object' || label, key, 1 FROM daybook_runs WHERE start_us >= 30000000 AND start_us < 31000000`,
 	`INSERT INTO daybook_attempts (key, fence, number) SELECT key, 1, 1 FROM daybook_runs WHERE state <> ''`,
 	`INSERT INTO daybook_outputs (key, fence, text) SELECT key, 1, 'x' FROM daybook_runs WHERE state <> ''`,
 	`INSERT INTO daybook_steps (key, step, state) SELECT key, 'run', 'done' FROM daybook_runs`,
@@ -46,8 +49,16 @@ var looked = []struct {
 	name string
 	args []any
 }{
-	{"claimDue", []any{"c", "n", int64(1), int64(1 << 40), "live", "", "P1", int64(100)}},
-	{"claimKey", []any{"c", "n", int64(1), int64(1 << 40), "job1:w20001"}},
+	{"selectDue", []any{int64(1 << 40), "live", "", "P1", int64(100)}},
+	{"selectOneDue", []any{int64(1 << 40), "job1:w20001"}},
+	{"claimRuns", []any{"c", "n", int64(1), int64(1 << 40), list}},
+	{"selectLocksOf", []any{list}},
+	{"holdLocksOf", []any{list}},
+	{"insertLocks", []any{"t", "t", "b"}},
+	{"parkSerial", []any{list}},
+	{"deleteLocks", []any{list}},
+	{"wakeSerial", []any{"object"}},
+	{"selectWaited", []any{"t"}},
 	{"selectNextDue", []any{""}},
 	{"selectExpired", []any{int64(21000), int64(1 << 50), int64(100)}},
 	{"beginRun", []any{"job1:w20001", int64(1), "c", int64(1)}},
@@ -90,7 +101,7 @@ var looked = []struct {
 	{"selectOpenAlerts", []any{int64(100)}},
 }
 
-const tablesThatGrow = `daybook_(?:runs|live|attempts|outputs|steps|triggers|letters|alerts|spans)`
+const tablesThatGrow = `daybook_(?:runs|live|attempts|outputs|steps|triggers|letters|alerts|spans|locks)`
 
 // whole matches the line of a plan that reads a table, or an index, from end to end.
 var (

@@ -2,7 +2,7 @@ package store
 
 // Statements are the texts whose plans are looked at, by name.
 var Statements = map[string]string{
-	"claimDue": claimDue, "claimKey": claimKey, "renewLeases": renewLeases, "selectHolding": selectHolding, "beginRun": beginRun,
+	"selectDue": selectDue, "selectOneDue": selectOneDue, "claimRuns": claimRuns, "renewLeases": renewLeases, "selectHolding": selectHolding, "beginRun": beginRun,
 	"moveLive": moveLive, "takeLive": takeLive, "endRuns": endRuns, "moveLiveRow": moveLiveRow, "takeLiveRow": takeLiveRow, "endRunsRow": endRunsRow, "upsertSteps": upsertSteps, "markStep": markStep,
 	"selectNextDue": selectNextDue, "selectExpired": selectExpired,
 	"selectRun": selectRun, "selectRunsIn": selectRunsIn, "selectStepsIn": selectStepsIn, "selectLetterOf": selectLetterOf,
@@ -12,7 +12,8 @@ var Statements = map[string]string{
 	"selectOld": selectOld, "selectNth": selectNth, "pruneAttempts": pruneAttempts, "pruneOutputs": pruneOutputs, "pruneSteps": pruneSteps,
 	"pruneTriggers": pruneTriggers, "pruneRuns": pruneRuns, "holdPaused": holdPaused, "holdKeys": holdKeys,
 	"selectAttempts": selectAttempts, "selectTriggers": selectTriggers, "selectOpenLetters": selectOpenLetters, "selectOpenAlerts": selectOpenAlerts,
-	"selectActivityAfter": selectActivityAfter, "closeAlerts": closeAlerts, "refuseLetter": refuseLetter, "insertAlert": insertAlert,
+	"selectActivityAfter": selectActivityAfter, "closeAlerts": closeAlerts, "selectLocksOf": selectLocksOf, "holdLocksOf": holdLocksOf, "insertLocks": insertLocks, "parkSerial": parkSerial,
+	"deleteLocks": deleteLocks, "wakeSerial": wakeSerial, "selectWaited": selectWaited, "refuseLetter": refuseLetter, "insertAlert": insertAlert,
 	"selectTroubled": selectTroubled,
 }
 

@@ -383,7 +383,7 @@ func (t *tx) try(ctx context.Context, parent *daybook.Run, m *daybook.FanMove, n
 	return nil
 }
 
-const park = `UPDATE daybook_live SET hold = 'breaker' WHERE parent = $1 AND parent <> '' AND hold = '' AND state <> 'running' AND asking = '' AND key <> $2`
+const park = `UPDATE daybook_live SET hold = 'breaker' WHERE parent = $1 AND parent <> '' AND hold IN ('', 'waiting for serial key') AND state <> 'running' AND asking = '' AND key <> $2`
 
 const unpark = `UPDATE daybook_live SET hold = 'turn' WHERE parent = $1 AND parent <> '' AND hold = 'breaker'`
 

@@ -53,7 +53,7 @@ INSERT INTO daybook_revisions (job, revision, since_us, definition) SELECT * FRO
 
 const retireJob = `UPDATE daybook_jobs SET retired_us = $2 WHERE name = $1 AND retired_us = 0`
 
-const holdUndefined = `UPDATE daybook_live SET hold = 'no definition' WHERE job = $1 AND hold = ''`
+const holdUndefined = `UPDATE daybook_live SET hold = 'no definition' WHERE job = $1 AND hold IN ('', 'waiting for serial key')`
 
 // Of a name that another job carries on, that job decides.
 const holdRetired = holdUndefined + ` AND EXISTS (SELECT 1 FROM daybook_jobs j
@@ -390,7 +390,7 @@ func (t *tx) shareJob(ctx context.Context, job string) error {
 	return t.query(ctx, shareJob, func(*sql.Rows) error { return nil }, job)
 }
 
-const holdPaused = `UPDATE daybook_live SET hold = 'paused' WHERE job = $1 AND hold = '' AND state <> 'running'`
+const holdPaused = `UPDATE daybook_live SET hold = 'paused' WHERE job = $1 AND hold IN ('', 'waiting for serial key') AND state <> 'running'`
 
 const releasePaused = `UPDATE daybook_live SET hold = '' WHERE job = $1 AND hold = 'paused'`
 
@@ -521,7 +521,7 @@ const insertHold = `INSERT INTO daybook_holds (name, since_us, detail, node) VAL
 
 const deleteHold = `DELETE FROM daybook_holds WHERE name = $1`
 
-const releaseClock = `UPDATE daybook_live SET hold = '' WHERE hold = 'clock not confirmed'`
+const releaseClock = `UPDATE daybook_live SET hold = '' WHERE hold = 'clock not confirmed' RETURNING key`
 
 const closeLeap = `UPDATE daybook_alerts SET closed_us = $1 WHERE kind = 'clock_leap' AND closed_us = 0`
 
@@ -544,7 +544,11 @@ func (s *Store) EndHold(ctx context.Context, name string, act daybook.Activity) 
 		if changed = n > 0; err != nil || !changed {
 			return err
 		}
-		if _, err := t.exec(ctx, releaseClock); err != nil {
+		keys, err := t.texts(ctx, releaseClock)
+		if err != nil {
+			return err
+		}
+		if err := t.holdPausedKeys(ctx, keys); err != nil {
 			return err
 		}
 		t.wakes = true
@@ -573,6 +577,11 @@ func (t *tx) holdWaiting(ctx context.Context, ts []daybook.Transition) error {
 	if len(keys) == 0 {
 		return nil
 	}
+	return t.holdPausedKeys(ctx, keys)
+}
+
+// holdPausedKeys holds those of the runs whose job is paused, or retired.
+func (t *tx) holdPausedKeys(ctx context.Context, keys []string) error {
 	list, err := t.s.d.list(keys)
 	if err != nil {
 		return err

@@ -227,7 +227,11 @@ func TestAFileThatCannotBeUsedIsSaidSo(t *testing.T) {
 // fill gives a job n runs that are due.
 func fill(t testing.TB, s *store.Store, job string, n int) {
 	t.Helper()
-	j := storetest.Job(job, func(j *daybook.Job) { j.Overlap = daybook.OverlapAllow })
+	fillJob(t, s, storetest.Job(job, func(j *daybook.Job) { j.Overlap = daybook.OverlapAllow }), n)
+}
+
+func fillJob(t testing.TB, s *store.Store, j *daybook.Job, n int) {
+	t.Helper()
 	if _, err := s.TakeRevisions(t.Context(), []daybook.Revision{{Job: j}}, false, storetest.Birth); err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +241,7 @@ func fill(t testing.TB, s *store.Store, job string, n int) {
 		t.Fatal(err)
 	}
 	for _, st := range states {
-		if st.Name == job {
+		if st.Name == j.Name {
 			plan.Revision, plan.From = st.Revision, st.Cursor
 		}
 	}

@@ -63,6 +63,9 @@ type entryJSON struct {
 func newStoryJSON(s control.Story) storyJSON {
 	j := storyJSON{Schema: "daybook/key.v1", Key: s.Key, Message: s.Line(), Absence: s.Absence, Opens: s.Opens, Run: control.Nested(s.Run), Cover: control.Nested(s.Cover), Further: s.Further, Alert: s.Alert,
 		Triggers: []triggerJSON{}, Attempts: []attemptJSON{}, Letters: []*letterJSON{}, Activity: []activityJSON{}, Timeline: []entryJSON{}}
+	if j.Run != nil {
+		j.Run.Lock = control.NewLockJSON(s.Lock)
+	}
 	if s.Span != nil {
 		j.Span = &spanJSON{s.Span.FromLabel, s.Span.ToLabel, s.Span.Count, s.Span.Reason}
 	}
@@ -173,6 +176,9 @@ func (a *app) tellStory(w *bufio.Writer, s control.Story, loc *time.Location) {
 		if r.State.Live() && r.State != daybook.Running {
 			fmt.Fprintln(w, a.lang.F("  due %s", stamp(r.Due, loc)))
 		}
+		if r.Serial != "" {
+			fmt.Fprintln(w, a.lang.F("  serial key %s%s", r.Serial, lockText(r, s.Lock, loc)))
+		}
 		for _, e := range r.Marked() {
 			if e.Plain {
 				fmt.Fprintln(w, a.lang.F("  step %s  %s", e.Step, effectText(e.State)))
@@ -216,6 +222,19 @@ func settledBy(e *daybook.StepRecord) daybook.Text {
 		return daybook.Text{}
 	}
 	return daybook.Say("  settled by %s", oneLine(e.SettledBy))
+}
+
+// lockText says who has the serial key of a run.
+func lockText(r *daybook.Run, l *daybook.Lock, loc *time.Location) daybook.Text {
+	switch {
+	case l == nil:
+		return daybook.Text{}
+	case l.Key != r.Key:
+		return daybook.Say("  held by %s since %s", l.Key, stamp(l.Since, loc))
+	case l.Waiting > 0:
+		return daybook.Say("  held since %s, others wait: %d", stamp(l.Since, loc), l.Waiting)
+	}
+	return daybook.Say("  held since %s", stamp(l.Since, loc))
 }
 
 // effectText is the word for where an effect stands.

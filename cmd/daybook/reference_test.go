@@ -545,6 +545,7 @@ var kinds = map[daybook.AlertKind][2]string{
 	alert.JobSilent:             {"no good window for longer than `max_silence`", "超过 `max_silence` 没有成功的窗口"},
 	daybook.AlertScheduleFault:  {"a schedule cannot be worked out, or a window was left out", "调度计划无法计算，或漏掉了窗口"},
 	daybook.AlertClockLeap:      {"the clock of a machine leapt ahead; work with `effects: once` is held until it is confirmed", "机器时钟向前跳变；`effects: once` 的工作等到时间确认后才继续"},
+	daybook.AlertSerialStuck:    {"a run has its serial key for longer than its max_runtime; others may wait for it", "运行占用串行键超过 max_runtime，其他运行可能在等它"},
 	daybook.AlertDoneTwice:      {"the probe found the effect under two wire keys", "核实时发现副作用在两个对外幂等键下都存在"},
 	daybook.AlertOvertaken:      {"a process plans with a definition that is not the current one", "某个进程使用的定义不是当前定义"},
 }

@@ -138,19 +138,24 @@ func (a *app) runShow(ctx context.Context, key daybook.Key) error {
 		if err != nil {
 			return err
 		}
+		lock, err := c.Lock(ctx, r)
+		if err != nil {
+			return err
+		}
 		tries, err := c.Attempts(ctx, key)
 		if err != nil {
 			return err
 		}
 		if a.flags.json {
 			j := runShowJSON{control.NewRunJSON(r), []attemptJSON{}}
+			j.Lock = control.NewLockJSON(lock)
 			for _, t := range tries {
 				j.Tries = append(j.Tries, newAttemptJSON(t))
 			}
 			return a.printJSON(j)
 		}
 		w := bufio.NewWriter(a.Stdout)
-		a.describeRun(w, r)
+		a.describeRun(w, r, lock)
 		if err := w.Flush(); err != nil {
 			return err
 		}
@@ -191,7 +196,7 @@ func (a *app) runShow(ctx context.Context, key daybook.Key) error {
 	})
 }
 
-func (a *app) describeRun(w *bufio.Writer, r *daybook.Run) {
+func (a *app) describeRun(w *bufio.Writer, r *daybook.Run, lock *daybook.Lock) {
 	loc := a.zoneOf(r.Zone)
 	row := func(label, format string, args ...any) { a.row(w, label, format, args...) }
 	fmt.Fprintln(w, a.lang.F("%s  %s  %s", r.Key, r.Priority, stateText(r)))
@@ -201,6 +206,9 @@ func (a *app) describeRun(w *bufio.Writer, r *daybook.Run) {
 	}
 	if r.State.Live() && r.State != daybook.Running {
 		row("due", "%s", stamp(r.Due, loc))
+	}
+	if r.Serial != "" {
+		row("serial key", "%s%s", r.Serial, lockText(r, lock, loc))
 	}
 	if began := control.StartedAt(r); !began.IsZero() {
 		row("started", "%s, attempt %d", stamp(began, loc), r.Attempts)

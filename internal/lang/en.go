@@ -264,6 +264,7 @@ var en = map[string]string{
 	"alert.do.clock_leap":       "put the clock right, then   daybook freeze end clock --reason …",
 	"alert.do.breaker_open":     "find out why subjects fail alike, then   daybook dead replay {key}   (those that did not happen go on, under the same keys)",
 	"alert.do.done_twice":       "look at both wire keys at the far side, give one back there, then   daybook alert ack {id}",
+	"alert.do.serial_stuck":     "see what holds it:   daybook run show {key}",
 	"alert.do.overtaken":        "give that node the current file, or restart it, then   daybook alert ack {id}",
 	"alert.do.other":            "look at   daybook status",
 

@@ -258,6 +258,7 @@ var zh = map[string]string{
 	"alert.do.clock_leap":       "校准时钟后执行  daybook freeze end clock --reason …",
 	"alert.do.breaker_open":     "先查明业务对象为何都以同样方式失败，再执行  daybook dead replay {key}（没有发生的沿用原键继续）",
 	"alert.do.done_twice":       "到对方系统查看两个对外幂等键，退回其中一个，再执行  daybook alert ack {id}",
+	"alert.do.serial_stuck":     "查看是什么占用它：  daybook run show {key}",
 	"alert.do.overtaken":        "给该节点换上当前的配置文件或重启，再执行  daybook alert ack {id}",
 	"alert.do.other":            "查看  daybook status",
 

@@ -403,6 +403,7 @@ var zhReference = map[string]string{
 	"how long after its last fire a window counts as missed":                                                                                    "最后一次触发之后多久算错过",
 	"how far back missed windows are run; older ones are skipped, and told":                                                                     "错过的业务窗口往前补跑多远；更早的跳过，并通知",
 	"distance between the starts of missed windows":                                                                                             "补跑错过的业务窗口时，启动之间的间隔",
+	"runs with one value are never at work at once, whatever their job":                                                                         "取值相同的运行绝不同时执行，不论属于哪个任务",
 	"the previous window still runs: wait for it, oldest first; skip this one; or allow both":                                                   "前一个业务窗口还在运行：等它，旧的在前；跳过这一个；或允许同时运行",
 	"the ladder: when a failure is tried again, and what is not tried again":                                                                    "重试阶梯：失败后何时重试，什么不重试",
 	"what is normal; anything else alerts":                                                                                                      "什么算正常；其余都告警",

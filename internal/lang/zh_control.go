@@ -146,8 +146,14 @@ var zhControl = map[string]string{
 	"%s, covered by %s, which is %s":                               "%s，由%s覆盖，其状态为%s",
 
 	// statustext.go
-	"there is no reconcile job":                                               "没有对账任务",
-	"no job is defined":                                                       "尚未定义任务",
+	"there is no reconcile job":                                    "没有对账任务",
+	"no job is defined":                                            "尚未定义任务",
+	"settle its unknown outcome, as said there":                    "按那里所说核定其未知结果",
+	"has serial key %s for %s, longer than its max_runtime %s; %s": "占用串行键%s已%s，超过最长运行时间%s；%s",
+	"%d runs wait for it":                                          "%d次运行在等它",
+	"serial key %s is held by %s, which is not at work and has no unknown outcome: rows were changed by hand, or by another program; %s": "串行键%s由%s占用，而它既不在执行也没有未知结果：有人手工改过数据行，或是别的程序改的；%s",
+	"daybook serve lets it go within 10 s; do not change rows of the ledger":                                                             "daybook serve 会在 10 s 内放开它；请勿改动账本的数据行",
+	"%d serial keys are held, by runs that need them":                                                                                    "%d个串行键被需要它们的运行占用",
 	"%d open dead letters":                                                    "%d个未处理的死信",
 	"has no good window since it is known":                                    "自登记以来没有成功的业务窗口",
 	"has had no good window since %s (%s ago)":                                "自%s以来没有成功的业务窗口（%s前）",

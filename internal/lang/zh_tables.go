@@ -60,6 +60,7 @@ var zhTables = map[string]string{
 	"started":    "开始",
 	"ended":      "结束",
 	"covered by": "覆盖者",
+	"serial key": "串行键",
 	"letter":     "死信",
 	"last error": "最后错误",
 	"triggers":   "触发",

@@ -20,6 +20,7 @@ var suite = []topic{
 	{"runs", runCases},
 	{"claim", claimCases},
 	{"lease", leaseCases},
+	{"serial", serialCases},
 	{"apply", applyCases},
 	{"steps", stepCases},
 	{"letters", letterCases},
@@ -124,7 +125,7 @@ func (k *kit) number(query string, args ...any) int64 {
 	return n.Int64
 }
 
-var tables = []string{"accepted", "activity", "alerts", "attempts", "calls", "ends", "fans", "holds", "jobs", "ledger", "letters", "live", "mutes", "nodes", "outputs", "revisions", "runs", "sends", "spans", "steps", "tokens", "triggers"}
+var tables = []string{"accepted", "activity", "alerts", "attempts", "calls", "ends", "fans", "freezes", "holds", "jobs", "ledger", "letters", "live", "locks", "mutes", "nodes", "outputs", "revisions", "runs", "sends", "spans", "steps", "tokens", "triggers"}
 
 // dump is everything that the ledger holds, as text.
 func (k *kit) dump() string {

@@ -91,6 +91,18 @@ daybook_fans.looks bigint not null default 0
 daybook_fans.look_us bigint not null default 0
 CREATE INDEX daybook_fans_look ON public.daybook_fans USING btree (look_us) WHERE (look_us > 0);
 CREATE UNIQUE INDEX daybook_fans_pkey ON public.daybook_fans USING btree (key);
+daybook_freezes.id text collate C not null
+daybook_freezes.name text not null
+daybook_freezes.priority text not null default ''::text
+daybook_freezes.from_us bigint not null
+daybook_freezes.until_us bigint not null
+daybook_freezes.actor text not null
+daybook_freezes.note text not null
+daybook_freezes.ended_us bigint not null default 0
+daybook_freezes.ended_by text not null default ''::text
+CREATE UNIQUE INDEX daybook_freezes_name ON public.daybook_freezes USING btree (name) WHERE (ended_us = 0);
+CREATE UNIQUE INDEX daybook_freezes_pkey ON public.daybook_freezes USING btree (id);
+CREATE INDEX daybook_freezes_until ON public.daybook_freezes USING btree (until_us);
 daybook_holds.name text not null
 daybook_holds.since_us bigint not null
 daybook_holds.detail text not null
@@ -168,14 +180,23 @@ daybook_live.cancelled_by text not null default ''::text
 daybook_live.last_error text not null default ''::text
 daybook_live.marks bigint not null default 0
 daybook_live.rests bigint not null default 0
+daybook_live.frozen_us bigint not null default 0
+daybook_live.meant_us bigint not null default 0
 CREATE INDEX daybook_live_due ON public.daybook_live USING btree (lane, home, priority, due_us) WHERE ((state <> 'running'::text) AND (hold = ''::text) AND (asking = ''::text));
+CREATE INDEX daybook_live_frozen ON public.daybook_live USING btree (frozen_us) WHERE (frozen_us > 0);
 CREATE INDEX daybook_live_job ON public.daybook_live USING btree (job);
 CREATE INDEX daybook_live_lease ON public.daybook_live USING btree (lease_us) WHERE (lease_us > 0);
 CREATE INDEX daybook_live_line ON public.daybook_live USING btree (line, start_us) WHERE (line <> ''::text);
 CREATE INDEX daybook_live_out ON public.daybook_live USING btree (parent, due_us) WHERE ((parent <> ''::text) AND (hold <> 'turn'::text));
 CREATE UNIQUE INDEX daybook_live_overlap ON public.daybook_live USING btree (line) WHERE ((line <> ''::text) AND (state = 'running'::text));
 CREATE UNIQUE INDEX daybook_live_pkey ON public.daybook_live USING btree (key);
+CREATE INDEX daybook_live_serial ON public.daybook_live USING btree (serial, priority, due_us, key) WHERE (hold = 'waiting for serial key'::text);
 CREATE INDEX daybook_live_turn ON public.daybook_live USING btree (parent, key) WHERE (hold = 'turn'::text);
+daybook_locks.serial text collate C not null
+daybook_locks.key text collate C not null
+daybook_locks.since_us bigint not null
+CREATE INDEX daybook_locks_key ON public.daybook_locks USING btree (key);
+CREATE UNIQUE INDEX daybook_locks_pkey ON public.daybook_locks USING btree (serial);
 daybook_migrations.version bigint not null
 daybook_migrations.name text not null
 daybook_migrations.checksum text not null

@@ -93,6 +93,19 @@ CREATE TABLE daybook_fans (
   look_us  BIGINT NOT NULL DEFAULT 0 -- when it is looked at, whatever ends; 0: when something ends
 );
 CREATE INDEX daybook_fans_look ON daybook_fans (look_us) WHERE look_us > 0;
+CREATE TABLE daybook_freezes (
+  id       TEXT  NOT NULL PRIMARY KEY,
+  name     TEXT   NOT NULL,
+  priority TEXT   NOT NULL DEFAULT '', -- what it holds; '': everything
+  from_us  BIGINT NOT NULL,
+  until_us BIGINT NOT NULL,
+  actor    TEXT   NOT NULL,
+  note     TEXT   NOT NULL,
+  ended_us BIGINT NOT NULL DEFAULT 0, -- when it ended; 0: it stands, or nobody has noted that it is over
+  ended_by TEXT   NOT NULL DEFAULT ''
+);
+CREATE UNIQUE INDEX daybook_freezes_name ON daybook_freezes (name) WHERE ended_us = 0;
+CREATE INDEX daybook_freezes_until ON daybook_freezes (until_us);
 CREATE TABLE daybook_holds (
   name     TEXT   NOT NULL PRIMARY KEY,
   since_us BIGINT NOT NULL,
@@ -168,14 +181,22 @@ CREATE TABLE daybook_live (
   again        BIGINT NOT NULL DEFAULT 0,
   cancelled_by TEXT   NOT NULL DEFAULT '',
   last_error   TEXT   NOT NULL DEFAULT ''
-, marks BIGINT NOT NULL DEFAULT 0, rests  BIGINT NOT NULL DEFAULT 0) WITHOUT ROWID;
+, marks BIGINT NOT NULL DEFAULT 0, rests  BIGINT NOT NULL DEFAULT 0, frozen_us BIGINT NOT NULL DEFAULT 0, meant_us  BIGINT NOT NULL DEFAULT 0) WITHOUT ROWID;
 CREATE INDEX daybook_live_due ON daybook_live (lane, home, priority, due_us) WHERE state <> 'running' AND hold = '' AND asking = '';
+CREATE INDEX daybook_live_frozen ON daybook_live (frozen_us) WHERE frozen_us > 0;
 CREATE INDEX daybook_live_job ON daybook_live (job);
 CREATE INDEX daybook_live_lease ON daybook_live (lease_us) WHERE lease_us > 0;
 CREATE INDEX daybook_live_line ON daybook_live (line, start_us) WHERE line <> '';
 CREATE INDEX daybook_live_out ON daybook_live (parent, due_us) WHERE parent <> '' AND hold <> 'turn';
 CREATE UNIQUE INDEX daybook_live_overlap ON daybook_live (line) WHERE line <> '' AND state = 'running';
+CREATE INDEX daybook_live_serial ON daybook_live (serial, priority, due_us, key) WHERE hold = 'waiting for serial key';
 CREATE INDEX daybook_live_turn ON daybook_live (parent, key) WHERE hold = 'turn';
+CREATE TABLE daybook_locks (
+  serial   TEXT  NOT NULL PRIMARY KEY,
+  key      TEXT  NOT NULL, -- of the run that has it
+  since_us BIGINT NOT NULL
+);
+CREATE INDEX daybook_locks_key ON daybook_locks (key);
 CREATE TABLE daybook_migrations (
   version    BIGINT NOT NULL PRIMARY KEY,
   name       TEXT   NOT NULL,

@@ -1,0 +1,282 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+// Serial keys. The lock is a row: whoever claims a run inserts it in the transaction of the claim, and whoever ends the
+// attempt deletes it in the transaction of the end, unless an effect is unknown then. A run that meets the lock of another
+// is parked, out of the index of what is due, and is let go, the first of those that wait, in the transaction that deletes
+// the lock.
+//
+// Whoever parks shares the row of the lock that he saw, and whoever deletes one has it alone: so that a run is never parked
+// for a lock that is gone when both have committed.
+
+const selectLocksOf = `SELECT serial, key FROM daybook_locks WHERE serial /*in $1*/ ORDER BY serial /*share*/`
+
+const holdLocksOf = `SELECT serial, key FROM daybook_locks WHERE serial /*in $1*/ ORDER BY serial /*wait*/`
+
+const insertLocks = `WITH v (serial, key, since_us) AS (/*rows t t b*/)
+INSERT INTO daybook_locks (serial, key, since_us) SELECT * FROM v WHERE TRUE ON CONFLICT (serial) DO NOTHING RETURNING serial`
+
+const parkSerial = `UPDATE daybook_live SET hold = 'waiting for serial key' WHERE key /*in $1*/ AND hold = ''`
+
+// holders returns who has the locks of serial keys; a key that nobody has is missing.
+func (t *tx) holders(ctx context.Context, statement string, serials []string) (map[string]string, error) {
+	holders := make(map[string]string, len(serials))
+	list, err := t.s.d.list(serials)
+	if err != nil {
+		return nil, err
+	}
+	return holders, t.query(ctx, statement, func(rows *sql.Rows) error {
+		var serial, key string
+		err := rows.Scan(&serial, &key)
+		holders[serial] = key
+		return err
+	}, list)
+}
+
+// takeSerial takes the locks of up to n candidates, and returns those that may be claimed, in their order. Of the others, those
+// whose serial key another run has, or takes now, are parked.
+func (t *tx) takeSerial(ctx context.Context, found []candidate, n int, now time.Time) (mine []string, parked int, err error) {
+	serials := make([]string, 0, len(found))
+	for _, c := range found {
+		if c.serial != "" {
+			serials = append(serials, c.serial)
+		}
+	}
+	holders := map[string]string{}
+	if len(serials) > 0 {
+		slices.Sort(serials)
+		if holders, err = t.holders(ctx, selectLocksOf, slices.Compact(serials)); err != nil {
+			return nil, 0, err
+		}
+	}
+	var take [][]any
+	var park []string
+	for _, c := range found {
+		holder := holders[c.serial]
+		switch {
+		case holder != "" && holder != c.key:
+			park = append(park, c.key)
+			continue
+		case len(mine) == n:
+			continue
+		case c.serial != "" && holder == "":
+			holders[c.serial] = c.key
+			take = append(take, []any{c.serial, c.key, us(now)})
+		}
+		mine = append(mine, c.key)
+	}
+	if err := t.insertLocks(ctx, take); err != nil || len(park) == 0 {
+		return mine, 0, err
+	}
+	list, err := t.s.d.list(park)
+	if err != nil {
+		return nil, 0, err
+	}
+	_, err = t.exec(ctx, parkSerial, list)
+	return mine, len(park), err
+}
+
+// insertLocks takes locks that nobody had. When another took one at this moment, everything is decided again.
+func (t *tx) insertLocks(ctx context.Context, rows [][]any) error {
+	slices.SortFunc(rows, func(a, b []any) int { return strings.Compare(a[0].(string), b[0].(string)) })
+	taken := 0
+	err := t.bulk(ctx, insertLocks, rows, func(rows *sql.Rows) error {
+		var serial string
+		taken++
+		return rows.Scan(&serial)
+	})
+	if err == nil && taken < len(rows) {
+		return errMet
+	}
+	return err
+}
+
+// ended is a run that was moved and has a serial key.
+type ended struct{ key, serial string }
+
+func (t *tx) hasEnded(k daybook.Key, serial string) {
+	if serial != "" {
+		t.ended = append(t.ended, ended{string(k), serial})
+	}
+}
+
+// A run keeps its lock while it is claimed, and while one of its effects is open: begun and not ended, or unknown.
+const keepsLock = `EXISTS (SELECT 1 FROM daybook_live l WHERE l.key = daybook_locks.key AND l.lease_us > 0)
+  OR EXISTS (SELECT 1 FROM daybook_steps s WHERE s.key = daybook_locks.key AND s.effect = 1 AND s.state IN ('begun', 'unknown'))`
+
+const deleteLocks = `DELETE FROM daybook_locks WHERE key /*in $1*/ AND NOT (` + keepsLock + `) RETURNING serial`
+
+const closeStuck = `UPDATE daybook_alerts SET closed_us = $2 WHERE kind = 'serial_stuck' AND key /*in $1*/ AND closed_us = 0
+  AND NOT EXISTS (SELECT 1 FROM daybook_locks k WHERE k.key = daybook_alerts.key)`
+
+const wakeSerial = `UPDATE daybook_live SET hold = '' WHERE hold = 'waiting for serial key' AND key = (SELECT w.key FROM daybook_live w
+  WHERE w.serial = $1 AND w.hold = 'waiting for serial key' ORDER BY w.priority, w.due_us, w.key LIMIT 1 /*lock*/)`
+
+// freeSerial lets go the locks of runs that were moved, as far as they need them no more, and for each serial key that is free
+// then the first run that waits for it.
+func (t *tx) freeSerial(ctx context.Context, now time.Time) error {
+	moved := t.ended
+	if t.ended = nil; len(moved) == 0 {
+		return nil
+	}
+	serials := make([]string, len(moved))
+	keys := make([]string, len(moved))
+	for i, e := range moved {
+		keys[i], serials[i] = e.key, e.serial
+	}
+	slices.Sort(serials)
+	serials = slices.Compact(serials)
+	holders, err := t.holders(ctx, holdLocksOf, serials)
+	if err != nil {
+		return err
+	}
+	var had []string
+	for _, key := range holders {
+		if slices.Contains(keys, key) {
+			had = append(had, key)
+		}
+	}
+	if len(had) > 0 {
+		list, err := t.s.d.list(had)
+		if err != nil {
+			return err
+		}
+		if err := t.query(ctx, deleteLocks, func(rows *sql.Rows) error {
+			var serial string
+			err := rows.Scan(&serial)
+			delete(holders, serial)
+			return err
+		}, list); err != nil {
+			return err
+		}
+		if _, err := t.exec(ctx, closeStuck, list, us(now)); err != nil {
+			return err
+		}
+	}
+	return t.wakeFree(ctx, serials, holders)
+}
+
+const selectWaited = `WITH v (serial) AS (/*rows t*/)
+SELECT v.serial FROM v WHERE EXISTS (SELECT 1 FROM daybook_live w WHERE w.serial = v.serial AND w.hold = 'waiting for serial key')`
+
+// wakeFree lets go the first run that waits for each serial key without a holder.
+func (t *tx) wakeFree(ctx context.Context, serials []string, holders map[string]string) error {
+	serials = slices.DeleteFunc(serials, func(s string) bool { return holders[s] != "" })
+	rows := make([][]any, len(serials))
+	for i, serial := range serials {
+		rows[i] = []any{serial}
+	}
+	var waited []string
+	if err := t.bulk(ctx, selectWaited, rows, func(rows *sql.Rows) error {
+		var serial string
+		err := rows.Scan(&serial)
+		waited = append(waited, serial)
+		return err
+	}); err != nil {
+		return err
+	}
+	t.wakes = t.wakes || len(waited) > 0
+	for _, serial := range waited {
+		if _, err := t.exec(ctx, wakeSerial, serial); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// texts returns the one column that a query answers.
+func (t *tx) texts(ctx context.Context, statement string, args ...any) ([]string, error) {
+	var list []string
+	err := t.query(ctx, statement, func(rows *sql.Rows) error {
+		var s string
+		err := rows.Scan(&s)
+		list = append(list, s)
+		return err
+	}, args...)
+	return list, err
+}
+
+const selectForgotten = `SELECT serial FROM daybook_locks WHERE NOT (` + keepsLock + `) ORDER BY serial LIMIT $1`
+
+const selectParkedFree = `SELECT DISTINCT w.serial FROM daybook_live w WHERE w.hold = 'waiting for serial key'
+  AND NOT EXISTS (SELECT 1 FROM daybook_locks k WHERE k.serial = w.serial) LIMIT $1`
+
+// unparkBatch bounds the serial keys that are looked at in one Unpark.
+const unparkBatch = 500
+
+// Unpark implements daybook.Claimer. The run that was let go last may be one that nobody claims now: its lane is full, its
+// program away, its job paused. So others that wait for a key that is free go too, one at a time.
+func (s *Store) Unpark(ctx context.Context, now time.Time) (more bool, err error) {
+	err = s.write(ctx, "let go what waits for nothing", func(ctx context.Context, t *tx) error {
+		forgotten, err := t.texts(ctx, selectForgotten, int64(unparkBatch))
+		if err != nil {
+			return err
+		}
+		free, err := t.texts(ctx, selectParkedFree, int64(unparkBatch))
+		if err != nil || len(forgotten)+len(free) == 0 {
+			return err
+		}
+		more = true
+		serials := slices.Compact(slices.Sorted(slices.Values(append(forgotten, free...))))
+		holders, err := t.holders(ctx, holdLocksOf, serials)
+		if err != nil {
+			return err
+		}
+		for serial, key := range holders {
+			if !slices.Contains(forgotten, serial) {
+				continue
+			}
+			t.ended = append(t.ended, ended{key, serial})
+		}
+		if err := t.freeSerial(ctx, now); err != nil {
+			return err
+		}
+		return t.wakeFree(ctx, free, holders)
+	})
+	return more, err
+}
+
+const lockColumns = `SELECT k.serial, k.key, k.since_us, (SELECT count(*) FROM daybook_live w WHERE w.serial = k.serial AND w.hold = 'waiting for serial key'),
+  CASE WHEN EXISTS (SELECT 1 FROM daybook_live l WHERE l.key = k.key AND l.lease_us > 0) THEN 1 ELSE 0 END,
+  CASE WHEN EXISTS (SELECT 1 FROM daybook_steps s WHERE s.key = k.key AND s.effect = 1 AND s.state IN ('begun', 'unknown')) THEN 1 ELSE 0 END
+FROM daybook_locks k `
+
+const selectLocks = lockColumns + `ORDER BY k.since_us, k.serial LIMIT $1`
+
+const selectLock = lockColumns + `WHERE k.serial = $1`
+
+func (s *Store) locks(ctx context.Context, statement string, arg any) ([]daybook.Lock, error) {
+	var list []daybook.Lock
+	err := s.read(ctx, "read serial keys", statement, func(rows *sql.Rows) error {
+		var l daybook.Lock
+		var since, claimed, open int64
+		err := rows.Scan(&l.Serial, &l.Key, &since, &l.Waiting, &claimed, &open)
+		l.Since, l.Claimed, l.Open = at(since), claimed != 0, open != 0
+		list = append(list, l)
+		return err
+	}, arg)
+	return list, err
+}
+
+// Locks implements daybook.Reader.
+func (s *Store) Locks(ctx context.Context, limit int) ([]daybook.Lock, error) {
+	return s.locks(ctx, selectLocks, limited(limit))
+}
+
+// Lock implements daybook.Reader.
+func (s *Store) Lock(ctx context.Context, serial string) (*daybook.Lock, error) {
+	list, err := s.locks(ctx, selectLock, serial)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return &list[0], nil
+}
