@@ -52,12 +52,16 @@ func (b *book) Come(ctx context.Context, ask daybook.StepAsk) (daybook.StepAnswe
 	}
 }
 
-// End implements daybook.StepBook. What ended is recorded also when the attempt is told to end.
+// endPatience is for how many leases the end of a step is told to a ledger that does not answer. It is all that is known of an
+// effect, and settles it also when the attempt was declared over meanwhile.
+const endPatience = 10
+
+// End implements daybook.StepBook. What ended is recorded also when the attempt is told to end, or has lost its lease.
 func (b *book) End(ctx context.Context, e *daybook.StepRecord, o daybook.Outcome) (daybook.StepAnswer, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	o = o.Mask(b.f.secrets)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.x.o.Lease)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endPatience*b.x.o.Lease)
 	defer cancel()
 	for {
 		if err := b.sure(ctx); err != nil {

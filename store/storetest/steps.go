@@ -56,6 +56,28 @@ var stepCases = []example{
 		}
 		equal(k, "claimed with its steps", len(k.claimedAgain(j, r).Records), 2)
 	}},
+	{"a pass over expired leases with an old picture changes no step that ended, and no attempt that marked one (H39)", func(k *kit) {
+		j := Job("renew", Once, Steps)
+		k.run(j, "2026-03-01")
+		r, e, err := k.come(k.one(), "charge")
+		k.ok(err)
+		pass := func() daybook.Transition {
+			expired, err := k.s.Expired(k.ctx, k.now.Add(time.Minute), k.now.Add(time.Hour), 10)
+			k.ok(err)
+			return expired[0].Next(daybook.Outcome{Result: daybook.ResultLost}, j.Policy(), k.now.Add(time.Minute))
+		}
+		before := pass() // it sees the effect begun
+		done := r.StepEnded(e, daybook.Outcome{Result: daybook.ResultDone}, k.now)
+		k.ok(k.s.MarkStep(k.ctx, r, done, nil))
+		k.stale(before)
+		equal(k, "state", k.find(r.Key).State, daybook.Running)
+		equal(k, "charge", k.find(r.Key).StepRecord("charge").State, daybook.EffectDone)
+		before = pass() // and now the attempt under way
+		k.end(k.find(r.Key), j, daybook.Outcome{Result: daybook.ResultDone})
+		k.stale(before)
+		equal(k, "state", k.find(r.Key).State, daybook.Done)
+		equal(k, "charge", k.find(r.Key).StepRecord("charge").State, daybook.EffectDone)
+	}},
 	{"the undo of a whole attempt is a step of the undo", func(k *kit) {
 		j := Job("renew", Once)
 		r := k.run(j, "2026-03-01")
