@@ -185,6 +185,90 @@ func TestH38AndH42KilledBetweenChargeAndReport(t *testing.T) {
 	})
 }
 
+// H38 and H42 with steps: killed between the charge and the end of its step. With a probe of the effect, with a far side that
+// remembers, with neither, and in a step that touches nothing outside; no ladder is left to hide behind.
+func TestH38AndH42KilledBetweenChargeAndTheEndOfItsStep(t *testing.T) {
+	onBoth(t, strings.ReplaceAll(`
+  probe: {effects: once, window: day, steps: true, retry: {backoff: [], jitter: 0%}, run: [BIN, effect, charge, --probe, ME ask, --settles, 1s, --, ME, charge-hang]}
+  memory: {effects: once, window: day, steps: true, retry: {backoff: [100ms], jitter: 0%}, run: [BIN, effect, charge, --remembers, 24h, --, ME, charge-hang]}
+  forgotten: {effects: once, window: day, steps: true, retry: {backoff: [], jitter: 0%}, run: [BIN, effect, charge, --remembers, 24h, --, ME, charge-hang]}
+  neither: {effects: once, window: day, steps: true, retry: {backoff: [], jitter: 0%}, run: [BIN, effect, charge, --, ME, charge-hang]}
+  again: {effects: once, window: day, steps: true, retry: {backoff: [], jitter: 0%}, run: [BIN, step, charge, --, ME, charge-hang]}
+`, "BIN", binary), func(w *world) {
+		s := w.served()
+		jobs := []string{"probe", "memory", "forgotten", "neither", "again"}
+		for _, j := range jobs {
+			w.trigger(j, day)
+		}
+		w.until("all are charged", func() bool {
+			tally, err := gateway.Count(w.book)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			return tally.Charges == len(jobs)
+		})
+		w.kill(s, true)
+		w.served()
+		for _, c := range []struct {
+			job              string
+			state            daybook.State
+			letter           string
+			begins, failures int
+			results          string
+		}{
+			{"probe", daybook.Done, "", 1, 0, "[lost done]"},
+			{"memory", daybook.Done, "", 2, 1, "[lost done]"},
+			{"forgotten", daybook.Dead, "unknown", 1, 1, "[lost]"},
+			{"neither", daybook.Dead, "unknown", 1, 1, "[lost]"},
+			{"again", daybook.Done, "", 2, 0, "[lost done]"},
+		} {
+			key := c.job + ":" + day
+			w.ends(key, c.state)
+			if a := w.trigger(c.job, day); a.Outcome == daybook.Started { // asked once more by another door
+				w.t.Errorf("%s: another trigger is %s", key, a.Outcome)
+			}
+			begins := w.entries(key, "begin")
+			if len(begins) != c.begins {
+				w.t.Errorf("%s: begun %d times, want %d", key, len(begins), c.begins)
+			}
+			for _, e := range begins {
+				if c.job != "again" && e.Wire != key+"#charge" {
+					w.t.Errorf("%s: begun as %s", key, e.Wire)
+				}
+			}
+			if _, failures, _ := w.counted(key); failures != c.failures {
+				w.t.Errorf("%s: %d failures, want %d", key, failures, c.failures)
+			}
+			if got := fmt.Sprint(w.results(key)); got != c.results { // what was lost is counted apart
+				w.t.Errorf("%s: its attempts ended %s, want %s", key, got, c.results)
+			}
+			kind, _, alerts := w.letter(key)
+			if kind != c.letter || alerts != len(strings.Fields(c.letter)) {
+				w.t.Errorf("%s: letter %q with %d alerts, want %q", key, kind, alerts, c.letter)
+			}
+		}
+		w.noDirectories()
+		calls, charges := map[string]int{}, map[string]int{}
+		lines, err := gateway.ReadBook(w.book)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, l := range lines {
+			switch l.Kind {
+			case gateway.KindRequest:
+				calls[l.Customer]++
+			case gateway.KindCharge:
+				charges[l.Customer]++
+			}
+		}
+		for job, n := range map[string]int{"probe": 1, "memory": 2, "forgotten": 1, "neither": 1} {
+			if calls[job] != n || charges[job] != 1 {
+				w.t.Errorf("%s: the gateway saw %d calls and made %d charges, want %d and 1", job, calls[job], charges[job], n)
+			}
+		}
+	})
+}
+
 // Killed before the gateway had booked anything: the probe's no counts only after settles, and then the next wire key is
 // used.
 func TestKilledBeforeTheCharge(t *testing.T) {
@@ -230,10 +314,14 @@ func TestH41LongRunIsRenewed(t *testing.T) {
 	if testing.Short() {
 		length = 3 * lease
 	}
-	onBoth(t, fmt.Sprintf("\n  long: {effects: once, window: day, run: [ME, idle, %[1]s, %[1]s]}\n", length), func(w *world) {
+	onBoth(t, fmt.Sprintf(`
+  long: {effects: once, window: day, run: [ME, idle, %[1]s, %[1]s]}
+  steps: {effects: once, window: day, steps: true, run: [%[2]s, effect, wait, --, ME, idle, %[1]s, %[1]s]}
+`, length, binary), func(w *world) {
 		w.served()
 		w.served()
 		w.trigger("long", day)
+		w.trigger("steps", day)
 		key := "long:" + day
 		leases := map[int64]bool{}
 		w.until("done", func() bool {
@@ -258,8 +346,14 @@ func TestH41LongRunIsRenewed(t *testing.T) {
 		if len(leases)-1 < least {
 			w.t.Errorf("%d renewals in %s, want at least %d", len(leases)-1, length, least)
 		}
-		if n := len(w.entries(key, "begin")); n != 1 {
-			w.t.Errorf("begun %d times", n)
+		w.ends("steps:"+day, daybook.Done)
+		if attempts, failures, losses := w.counted("steps:" + day); attempts != 1 || failures != 0 || losses != 0 {
+			w.t.Errorf("with steps: %d attempts, %d failures, %d losses", attempts, failures, losses)
+		}
+		for _, k := range []string{key, "steps:" + day} {
+			if n := len(w.entries(k, "begin")); n != 1 {
+				w.t.Errorf("%s was begun %d times", k, n)
+			}
 		}
 	})
 }

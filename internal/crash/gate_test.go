@@ -112,13 +112,16 @@ func (g *gate) at(ctx context.Context, key, point string, pid int) bool {
 }
 
 // pass is how a process comes by a point of a gate.
-func pass(point string) {
+func pass(point string) { passAt(strings.TrimSuffix(os.Getenv("DAYBOOK_KEY"), "~undo"), point) }
+
+// passAt is the same for work of a key.
+func passAt(key, point string) {
 	conn, err := net.Dial("tcp", os.Getenv(envGate))
 	if err != nil {
 		panic(err)
 	}
 	defer conn.Close()
-	fmt.Fprintf(conn, "%s %s %d\n", strings.TrimSuffix(os.Getenv("DAYBOOK_KEY"), "~undo"), point, os.Getpid())
+	fmt.Fprintf(conn, "%s %s %d\n", key, point, os.Getpid())
 	if _, err := bufio.NewReader(conn).ReadString('\n'); err != nil {
 		os.Exit(exitUnclear) // the test is over
 	}

@@ -114,6 +114,8 @@ func helper(args []string) int {
 		return askFar()
 	case "far":
 		return farStep(args[1])
+	case "app":
+		return app()
 	case "book":
 		return book(args[1])
 	case "book-undo":

@@ -396,24 +396,28 @@ func (w *world) trigger(job, window string) control.Answer {
 
 func (w *world) handles() engine.DB {
 	w.t.Helper()
-	path, lite := strings.CutPrefix(w.url, "sqlite:")
-	driver, source := "pgx", w.url
-	if lite {
-		driver, source = "sqlite", "file:"+path+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)&_txlock=immediate"
-	}
-	write, err := sql.Open(driver, source)
+	db, err := handlesOf(w.url)
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	return db
+}
+
+// handlesOf opens a ledger as a program of somebody's own does.
+func handlesOf(url string) (db engine.DB, err error) {
+	path, lite := strings.CutPrefix(url, "sqlite:")
 	if !lite {
-		return engine.DB{Write: write, Read: write}
+		db.Write, err = sql.Open("pgx", url)
+		db.Read = db.Write
+		return db, err
 	}
-	write.SetMaxOpenConns(1)
-	read, err := sql.Open(driver, source)
-	if err != nil {
-		w.t.Fatal(err)
+	source := "file:" + path + "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)&_txlock=immediate"
+	if db.Write, err = sql.Open("sqlite", source); err != nil {
+		return db, err
 	}
-	return engine.DB{Write: write, Read: read}
+	db.Write.SetMaxOpenConns(1)
+	db.Read, err = sql.Open("sqlite", source)
+	return db, err
 }
 
 // until waits until a condition holds.
