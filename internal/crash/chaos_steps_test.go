@@ -261,7 +261,7 @@ func (p *people) byLibrary(ctx context.Context, do string, key daybook.Key) (sta
 		}
 	case "trigger":
 		var a control.Answer
-		a, err = p.desk.Trigger(ctx, ops, control.Request{Job: key.Job(), Window: key.Parts().Window})
+		a, err = p.desk.Trigger(ctx, ops, control.Request{Job: key.Job(), Window: key.Parts().Window, Subject: key.Parts().Subject})
 		started = a.Outcome == daybook.Started
 	case "cancel":
 		_, err = p.desk.Cancel(ctx, ops, key, why)
@@ -282,6 +282,9 @@ func (p *people) byCommand(ctx context.Context, do, key string) error {
 	switch do {
 	case "trigger":
 		args = []string{"job", "trigger", daybook.Key(key).Job(), "--window", daybook.Key(key).Parts().Window}
+		if subject := daybook.Key(key).Parts().Subject; subject != "" {
+			args = append(args, "--subject", subject)
+		}
 	case "replay":
 		args = []string{"dead", "replay", key, "--reason", "chaos", "--yes"}
 	case "dismiss":
@@ -327,8 +330,35 @@ func (p *people) resolve(ctx context.Context, key daybook.Key) error {
 
 // works is working for somebody who may not end the test.
 func (p *people) works(key string) bool {
+	if strings.HasPrefix(key, fan) {
+		return p.calls(strings.TrimSuffix(key, "~undo"))
+	}
 	for _, pid := range p.workers() {
 		if env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)); err == nil && strings.Contains("\x00"+string(env), "\x00DAYBOOK_KEY="+strings.TrimSuffix(key, "~undo")+"\x00") {
+			return true
+		}
+	}
+	return false
+}
+
+// calls is works for a key of the application, which does many in one process.
+func (p *people) calls(key string) bool {
+	all, err := readDiary(p.diary)
+	if err != nil {
+		return true
+	}
+	open := map[string]int{}
+	for _, e := range all {
+		switch {
+		case e.Key != key:
+		case e.What == "sent":
+			open[e.Wire] = e.Pid
+		case e.What == "told" && open[e.Wire] == e.Pid:
+			delete(open, e.Wire)
+		}
+	}
+	for _, pid := range open {
+		if state, _ := stat(pid); state != 0 && state != 'Z' {
 			return true
 		}
 	}

@@ -89,6 +89,8 @@ func inChaos(t *testing.T, kind string, seed uint64, kills int) {
 	c := &chaos{world: w, random: rand.New(rand.NewPCG(seed, uint64(len(kind))))}
 	began := time.Now()
 	c.served() // the jobs become known
+	c.startFan()
+	t.Cleanup(func() { w.kill(c.fan, false) })
 	p := newPeople(c)
 	acting, leave := context.WithCancel(t.Context())
 	gone := p.start(acting, seed, 3)
@@ -98,15 +100,19 @@ func inChaos(t *testing.T, kind string, seed uint64, kills int) {
 	took := time.Since(began)
 	c.settle(p)
 	figures := c.check()
-	renewed := c.checkRenewals(c.read())
-	t.Logf("%s, seed %d: %d kills in %s, %.0f a minute (%d with all children), %d parts of work killed, %d stops beyond the lease, %d times two at once; %s; %s; %d clicks: %v",
-		kind, seed, c.kills, took.Round(time.Second), float64(c.kills)/took.Minutes(), c.groups, c.parts, c.stops, c.twos, figures, renewed, p.clicks.Load(), p.acts)
+	v := c.read()
+	c.checkSerial(v)
+	renewed := c.checkRenewals(v)
+	t.Logf("%s, seed %d: %d kills in %s, %.0f a minute (%d with all children), %d parts of work and an application %d times killed, %d stops beyond the lease, %d times two at once; %s; %s; %d clicks: %v",
+		kind, seed, c.kills, took.Round(time.Second), float64(c.kills)/took.Minutes(), c.groups, c.parts, c.apps, c.stops, c.twos, figures, renewed, p.clicks.Load(), p.acts)
 }
 
 type chaos struct {
 	*world
 	random                            *rand.Rand
 	kills, groups, parts, stops, twos int
+	apps                              int
+	fan                               *served
 	murders                           []murder
 	over                              time.Time // when the last process was killed
 }
@@ -122,8 +128,11 @@ func (c *chaos) play(kills int) {
 		if c.random.IntN(3) == 0 {
 			c.fault(chaosFaults[c.random.IntN(len(chaosFaults))])
 		}
+		if c.random.IntN(3) == 0 {
+			c.killFan()
+		}
 		if c.random.IntN(6) == 0 {
-			c.card(c.t, renewals+[]string{"probe", "memory", "neither"}[c.random.IntN(3)]+"/second", c.random.IntN(2) == 0)
+			c.card(c.t, renewals+[]string{"probe", "memory", "neither", "fan"}[c.random.IntN(4)]+"/second", c.random.IntN(2) == 0)
 		}
 		switch n := c.random.IntN(10); {
 		case n == 0 && len(c.alive()) < 2: // stopped beyond its lease, with another that takes over
@@ -142,7 +151,7 @@ func (c *chaos) play(kills int) {
 		case n == 2 && len(c.alive()) < 2:
 			c.twos++
 			c.serve()
-		case n == 3: // a script, an effect, its command, a probe
+		case n == 3, n == 4: // a script, an effect, its command, a probe
 			if pid, key := c.worker(); pid > 0 {
 				c.parts++
 				c.murders = append(c.murders, murder{at: time.Now(), key: key})
@@ -211,7 +220,7 @@ func (c *chaos) pass(d time.Duration) {
 func (c *chaos) settle(p *people) {
 	c.t.Helper()
 	c.fault(`{"fault":"slow","times":0}`) // none is left over
-	for _, kind := range []string{"probe", "memory", "neither"} {
+	for _, kind := range []string{"probe", "memory", "neither", "fan"} {
 		c.card(c.t, renewals+kind+"/second", true)
 	}
 	for _, s := range c.alive()[1:] {
@@ -239,11 +248,23 @@ func (c *chaos) settle(p *people) {
 			c.t.Logf("left: %s", left())
 		}
 	}()
-	c.until("everything owed is settled", func() bool { return p.tidy() == 0 && left() == "" })
+	for before, now := "", "?"; now != ""; { // many kills leave a long line, which is done one by one
+		before = now
+		c.until("something more of what is owed is settled", func() bool {
+			n := p.tidy()
+			if now = left(); n > 0 {
+				now += fmt.Sprintf(" %d renewals;", n)
+			}
+			return now != before
+		})
+	}
 	for _, s := range c.alive() {
 		if code := c.terminate(s); code != 0 {
 			c.t.Errorf("serve stopped with %d", code)
 		}
+	}
+	if code := c.terminate(c.fan); code != 0 {
+		c.t.Errorf("the application stopped with %d", code)
 	}
 	if n := len(c.alive()); n > 0 {
 		c.t.Errorf("%d processes are left", n)

@@ -16,6 +16,7 @@ import (
 type murder struct {
 	at   time.Time
 	key  string // empty: everybody's
+	job  string // empty: of every job
 	undo bool   // only those are meant whose end the daybook that serves waits for
 }
 
@@ -24,6 +25,7 @@ type deeds struct {
 	charges, refunds map[string][]gateway.Line // by key and step, as the customer and the day say
 	asked            map[string][]gateway.Line // requests for a refund
 	acts             map[string][]act          // of people, by key
+	starved          map[string][]time.Time    // attempts, by key, whose daybook was too slow to keep its lease, and ended them itself
 	opened           []opened
 }
 
@@ -41,7 +43,8 @@ type opened struct {
 
 func (c *chaos) readDeeds() *deeds {
 	c.t.Helper()
-	d := &deeds{charges: map[string][]gateway.Line{}, refunds: map[string][]gateway.Line{}, asked: map[string][]gateway.Line{}, acts: map[string][]act{}}
+	d := &deeds{charges: map[string][]gateway.Line{}, refunds: map[string][]gateway.Line{}, asked: map[string][]gateway.Line{}, acts: map[string][]act{},
+		starved: map[string][]time.Time{}}
 	lines, err := gateway.ReadBook(c.book)
 	if err != nil {
 		c.t.Fatal(err)
@@ -66,8 +69,15 @@ func (c *chaos) readDeeds() *deeds {
 		d.acts[key] = append(d.acts[key], act{time.UnixMicro(us), action})
 		return err
 	})
+	c.rows(`SELECT key, claimed_us FROM daybook_attempts WHERE question = 0 AND error || late_error LIKE '%the lease was lost%'`, func(rows *sql.Rows) error {
+		var key string
+		var us int64
+		err := rows.Scan(&key, &us)
+		d.starved[key] = append(d.starved[key], time.UnixMicro(us))
+		return err
+	})
 	c.rows(`SELECT l.key, l.kind, l.opened_us, COUNT(a.id) FROM daybook_letters l
-  LEFT JOIN daybook_alerts a ON a.key = l.key AND a.kind IN ('dead_letter', 'unknown_outcome') AND (a.closed_us = 0 OR a.closed_us >= l.opened_us)
+  LEFT JOIN daybook_alerts a ON a.key IN (l.key, l.parent) AND a.kind IN ('dead_letter', 'unknown_outcome') AND (a.closed_us = 0 OR a.closed_us >= l.opened_us)
     AND (l.closed_us = 0 OR a.at_us <= l.closed_us)
   WHERE l.job LIKE 'renew-%' GROUP BY l.id, l.key, l.kind, l.opened_us`, func(rows *sql.Rows) error {
 		var o opened
@@ -95,6 +105,12 @@ func (c *chaos) checkRenewals(v *evidence) (f stepFigures) {
 	for i := range v.runs {
 		r := &v.runs[i]
 		if !strings.HasPrefix(r.job, renewals) || strings.HasSuffix(r.key, "~undo") {
+			continue
+		}
+		if r.job == fan && !strings.Contains(r.key, "/") { // of all its subjects
+			if r.state != "done" {
+				c.t.Errorf("%s is %s (%s), and its subjects are at their end", r.key, r.state, r.reason)
+			}
 			continue
 		}
 		f.keys++
@@ -217,31 +233,50 @@ func (c *chaos) checkLetters(v *evidence, d *deeds) (letters, unknown int) {
 	return letters, unknown
 }
 
+// unanswered reports whether what the last try before a letter sent, if anything, was not all answered clearly.
 func (c *chaos) unanswered(v *evidence, l opened) bool {
-	told := map[int]int{}
+	type try struct {
+		pid  int
+		wire string
+	}
+	told := map[try]int{}
 	entries := v.diary[strings.TrimSuffix(l.key, "~undo")]
 	for _, e := range entries {
 		if e.What == "told" {
-			told[e.Pid] = e.Said
+			told[try{e.Pid, e.Wire}] = e.Said
 		}
 	}
+	from, clear := claimedBefore(v, l), false
 	for _, e := range entries {
-		if code, answered := told[e.Pid]; e.What == "sent" && runOf(e) == l.key && e.At.Before(l.at) && (!answered || code == exitUnclear) {
+		if e.What != "sent" || runOf(e) != l.key || e.At.After(l.at) {
+			continue
+		}
+		code, answered := told[try{e.Pid, e.Wire}]
+		if !answered || code == exitUnclear {
 			return true
 		}
+		clear = clear || e.At.After(from)
 	}
-	return false
+	return !clear
 }
 
-func (c *chaos) murdered(v *evidence, d *deeds, l opened) bool {
-	var from time.Time // the claim of the last try before it
+// claimedBefore is when the last try before a letter was claimed.
+func claimedBefore(v *evidence, l opened) (from time.Time) {
 	for _, a := range v.tries[l.key] {
 		if at := time.UnixMicro(a.claimed); at.Before(l.at) && at.After(from) {
 			from = at
 		}
 	}
+	return from
+}
+
+func (c *chaos) murdered(v *evidence, d *deeds, l opened) bool {
+	from := claimedBefore(v, l)
+	if slices.ContainsFunc(d.starved[l.key], func(at time.Time) bool { return at.Before(l.at) }) {
+		return true
+	}
 	for _, m := range c.murders {
-		if m.at.Before(l.at) && m.at.After(from) && (m.key == "" || m.key == strings.TrimSuffix(l.key, "~undo")) && (!m.undo || strings.HasSuffix(l.key, "~undo")) {
+		if m.at.Before(l.at) && m.at.After(from) && (m.key == "" || m.key == strings.TrimSuffix(l.key, "~undo")) && (m.job == "" || strings.HasPrefix(l.key, m.job+":")) && (!m.undo || strings.HasSuffix(l.key, "~undo")) {
 			return true
 		}
 	}

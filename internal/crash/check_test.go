@@ -196,7 +196,10 @@ const (
 func (c *chaos) checkWindows(v *evidence) (forgotten int) {
 	for job, first := range v.seen {
 		period := period
-		if strings.HasPrefix(job, renewals) {
+		switch {
+		case job == fan:
+			period = fanPeriod
+		case strings.HasPrefix(job, renewals):
 			period = renewalPeriod
 		}
 		at := time.UnixMicro(first).UTC().Truncate(period).Add(period)

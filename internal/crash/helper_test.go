@@ -53,8 +53,12 @@ type entry struct {
 
 func write(what string, said int) {
 	fence, _ := strconv.ParseInt(os.Getenv("DAYBOOK_FENCE"), 10, 64)
-	line, err := json.Marshal(entry{At: time.Now().UTC(), What: what, Pid: os.Getpid(), Job: os.Getenv("DAYBOOK_JOB"), Key: os.Getenv("DAYBOOK_KEY"),
+	writeEntry(entry{At: time.Now().UTC(), What: what, Pid: os.Getpid(), Job: os.Getenv("DAYBOOK_JOB"), Key: os.Getenv("DAYBOOK_KEY"),
 		Fence: fence, Wire: os.Getenv("DAYBOOK_WIRE_KEY"), Serve: os.Getenv(envServe), Said: said})
+}
+
+func writeEntry(e entry) {
+	line, err := json.Marshal(e)
 	if err != nil {
 		panic(err)
 	}
@@ -114,6 +118,8 @@ func helper(args []string) int {
 		return askFar()
 	case "far":
 		return farStep(args[1])
+	case "fan":
+		return fanApp()
 	case "app":
 		return app()
 	case "book":

@@ -257,19 +257,20 @@ func (w *world) serve(change ...func(*exec.Cmd)) *served {
 			}
 		}
 		s.err = cmd.Wait()
-		w.mu.Lock()
-		for i, o := range w.serves {
-			if o == s {
-				w.serves = append(w.serves[:i:i], w.serves[i+1:]...)
-			}
-		}
-		w.mu.Unlock()
+		w.aside(s)
 		close(s.ended)
 	}()
 	w.mu.Lock()
 	w.serves = append(w.serves, s)
 	w.mu.Unlock()
 	return s
+}
+
+// aside takes a process out of those that serve.
+func (w *world) aside(s *served) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.serves = slices.DeleteFunc(slices.Clone(w.serves), func(o *served) bool { return o == s })
 }
 
 // served starts a process and waits until it works.
