@@ -56,6 +56,8 @@ const (
 	AlertDoneTwice      AlertKind = "done_twice"   // a probe found the effect under two wire keys
 	AlertBreakerOpen    AlertKind = "breaker_open" // the subjects of a run fail alike, and it waits for a person
 	AlertSerialStuck    AlertKind = "serial_stuck" // a run has its serial key for longer than its job may take
+	AlertDrillFailed    AlertKind = "drill_failed" // a done key was asked for again, and something came of it
+	AlertDrillDue       AlertKind = "drill_due"    // a job that touches money was not drilled for long
 	AlertOvertaken      AlertKind = "overtaken"    // a node plans with a definition that is no longer the current one
 )
 

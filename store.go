@@ -195,6 +195,17 @@ type Desk interface {
 	Mover
 }
 
+// Driller is the store as drills need it.
+type Driller interface {
+	// Tally counts what is recorded of a key and of the keys of its subjects.
+	Tally(ctx context.Context, k Key) (Tally, error)
+	// KeepDrill records a drill, and gives it its ID: with an alert when something came of it, else the one of a drill before
+	// is over, as in either case the reminder is.
+	KeepDrill(ctx context.Context, d *Drill, failed *Alert, act Activity) error
+	// Drills returns the drills of a job, or of all when it is empty, newest first.
+	Drills(ctx context.Context, job string, limit int) ([]Drill, error)
+}
+
 // Hold is something that keeps runs from starting, put up by Daybook itself.
 type Hold struct {
 	Name   string // HoldClock

@@ -38,8 +38,10 @@ const (
 
 // Ask is one knock at the door.
 type Ask struct {
-	Key        Key
-	Source     Source
+	Key    Key
+	Source Source
+	// Door is, with SourceDrill, the door by which the drill comes: it is answered as who comes by that.
+	Door       Source
 	Actor      string
 	Note       string // the person's reason; required with Early and for ~n
 	Again      bool   // a further attempt of a done run
@@ -53,6 +55,14 @@ type Ask struct {
 	FireAt     time.Time // when the window's first fire is, or was; zero without one: look-ups of spans of skipped windows use it
 	// Take claims the key for whoever asks, in the same transaction, if it may be tried now. Nil: nobody does.
 	Take *Claim
+}
+
+// By is the door whose rules answer.
+func (a Ask) By() Source {
+	if a.Source == SourceDrill && a.Door != "" {
+		return a.Door
+	}
+	return a.Source
 }
 
 // Activity is the act that a trigger is when it overrides a rule, or is a person's own: triggers are pruned with the log,
@@ -190,7 +200,7 @@ const (
 // that the key is run elsewhere, unless it is due and once runs it itself.
 func Decide(a Ask, s Standing) Reply {
 	r := decide(a, s)
-	if a.Source == SourceOnce {
+	if a.By() == SourceOnce {
 		switch r.Outcome {
 		case Joined:
 			r.Exit = ExitElsewhere
@@ -202,8 +212,8 @@ func Decide(a Ask, s Standing) Reply {
 }
 
 func decide(a Ask, s Standing) Reply {
-	byClock := a.Source == SourceSchedule || a.Source == SourceCatchup || a.Source == SourceBackfill
-	replay := a.Source == SourceReplay
+	byClock := a.By() == SourceSchedule || a.By() == SourceCatchup || a.By() == SourceBackfill
+	replay := a.By() == SourceReplay
 	started := func(act Act, because string) Reply { return Reply{Started, act, ExitOK, 201, because} }
 	joined := func(because string) Reply { return Reply{Joined, ActNone, ExitOK, 202, because} }
 	reused := func(because string) Reply { return Reply{Reused, ActNone, ExitOK, 200, because} }
@@ -279,7 +289,7 @@ func decide(a Ask, s Standing) Reply {
 		return refused(BecauseLetter)
 	case Skipped:
 		switch {
-		case a.Source == SourceBackfill, a.RunSkipped && !byClock && !replay:
+		case a.By() == SourceBackfill, a.RunSkipped && !byClock && !replay:
 			return started(ActRunSkipped, BecauseRunSkipped)
 		case byClock:
 			return reused(BecauseSkipped)

@@ -78,6 +78,7 @@ type Store interface {
 	MuteAlerts(ctx context.Context, m notice.Mute, act daybook.Activity) error
 	Mutes(ctx context.Context, now time.Time) ([]notice.Mute, error)
 	Doors
+	daybook.Driller
 }
 
 // Doors is the store as those need it who come by HTTP: tokens, calls, and keys claimed for programs that do the work.

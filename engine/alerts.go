@@ -48,12 +48,22 @@ func (s ringing) Alert(ctx context.Context, a *daybook.Alert) error {
 	return err
 }
 
+// KeepDrill implements daybook.Driller.
+func (s ringing) KeepDrill(ctx context.Context, d *daybook.Drill, failed *daybook.Alert, act daybook.Activity) error {
+	err := s.Store.KeepDrill(ctx, d, failed, act)
+	if err == nil && failed != nil {
+		s.ring()
+	}
+	return err
+}
+
 // telling are the loops that tell people: what stands in the rows is sent, and what does not happen gets a row.
 func (e *Engine) telling() []loop.Item {
 	watcher := alert.NewWatcher(e.rows, alert.WatchOptions{Compile: e.watched, Log: e.o.Log})
 	return []loop.Item{
 		{Name: "alerts", Service: &e.sender, Every: tellEvery, Wake: e.rows.bell},
 		{Name: "silence", Service: e.believing(watcher), Every: time.Minute},
+		{Name: "drills", Service: e.believing(&alert.Drills{Store: e.rows}), Every: time.Hour},
 	}
 }
 

@@ -74,6 +74,16 @@ var routes = []*route{
 		answers: map[int]any{200: stepJSON{}},
 	},
 	{
+		method: http.MethodPost, path: "/api/v1/drills", needs: actor, limit: room, body: drillBody{}, do: (*api).drill,
+		does:    "Ask for a done key again by several doors, to see that nothing comes of it. 409: the key is not done.",
+		answers: map[int]any{200: control.DrillJSON{}},
+	},
+	{
+		method: http.MethodGet, path: "/api/v1/drills", needs: viewer, do: (*api).drills,
+		does:    "What was drilled, newest first: ?job=J&limit=N.",
+		answers: map[int]any{200: drillsJSON{}},
+	},
+	{
 		method: http.MethodGet, path: "/status.txt", needs: viewer, do: (*api).statusText,
 		does:    "OK, or 503 with NOT OK or UNKNOWN, and why.",
 		answers: map[int]any{200: ""},

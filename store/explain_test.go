@@ -99,6 +99,11 @@ var looked = []struct {
 	{"selectTriggers", []any{"job1:w1001"}},
 	{"selectOpenLetters", []any{int64(100)}},
 	{"selectOpenAlerts", []any{int64(100)}},
+	{"tallyRuns", []any{"job1:w1001", "job1:w1001/", "job1:w10010"}},
+	{"tallyLive", []any{"job1:w1001", "job1:w1001/", "job1:w10010"}},
+	{"tallySteps", []any{"job1:w1001", "job1:w1001/", "job1:w10010"}},
+	{"firstDone", []any{"job1"}},
+	{"endDrillAlerts", []any{"job1", int64(1), int64(1)}},
 }
 
 const tablesThatGrow = `daybook_(?:runs|live|attempts|outputs|steps|triggers|letters|alerts|spans|locks)`

@@ -14,6 +14,7 @@ var Statements = map[string]string{
 	"selectAttempts": selectAttempts, "selectTriggers": selectTriggers, "selectOpenLetters": selectOpenLetters, "selectOpenAlerts": selectOpenAlerts,
 	"selectActivityAfter": selectActivityAfter, "closeAlerts": closeAlerts, "selectLocksOf": selectLocksOf, "holdLocksOf": holdLocksOf, "insertLocks": insertLocks, "parkSerial": parkSerial,
 	"deleteLocks": deleteLocks, "wakeSerial": wakeSerial, "selectWaited": selectWaited, "refuseLetter": refuseLetter, "insertAlert": insertAlert,
+	"tallyRuns": tallyRuns, "tallyLive": tallyLive, "tallySteps": tallySteps, "firstDone": firstDone, "endDrillAlerts": endDrillAlerts,
 	"selectTroubled": selectTroubled,
 }
 

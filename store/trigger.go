@@ -44,7 +44,7 @@ func (s *Store) Trigger(ctx context.Context, a daybook.Ask, template *daybook.Ru
 		}
 		reply = daybook.Decide(a, standing)
 		answered := found
-		follow := !standing.OtherPayload && a.Source != daybook.SourceReplay && !byClock(a.Source)
+		follow := !standing.OtherPayload && a.By() != daybook.SourceReplay && !byClock(a.By())
 		for depth := 0; follow && answered != nil && answered.State == daybook.Coalesced; depth++ {
 			// It is answered as its covering run is.
 			cover, err := s.findRun(ctx, t.query, answered.CoveredBy)

@@ -18,6 +18,7 @@ var commands = []func(*app) *cobra.Command{
 	newStep,
 	newEffect,
 	newFreeze,
+	newDrill,
 	newAlert,
 	newActivity,
 	newExport,

@@ -79,7 +79,7 @@ func isLater(cmd *cobra.Command) bool { return cmd.Annotations[later] != "" }
 
 // laterCommands are those of the first level.
 func laterCommands() []*cobra.Command {
-	names := []string{"checkpoint", "progress", "limit", "backfill", "reconcile", "diff", "drill", "accept", "audit", "outbox", "heartbeat"}
+	names := []string{"checkpoint", "progress", "limit", "backfill", "reconcile", "diff", "accept", "audit", "outbox", "heartbeat"}
 	list := make([]*cobra.Command, len(names))
 	for i, name := range names {
 		list[i] = notYet(name)
@@ -97,8 +97,6 @@ func notInThisVersion(cmd *cobra.Command) error {
 		return err.WithHint("one window at a time: daybook job trigger JOB --date 2026-10-26")
 	case "reconcile", "diff", "differences":
 		return err.WithHint("a check of yours can be a job: one that exits 65 opens a dead letter")
-	case "drill":
-		return err.WithHint("ask twice and compare: daybook job trigger JOB --date 2026-10-26")
 	case "accept", "audit":
 		return err.WithHint("daybook doctor looks at the last days")
 	case "outbox":

@@ -547,6 +547,9 @@ var kinds = map[daybook.AlertKind][2]string{
 	daybook.AlertClockLeap:      {"the clock of a machine leapt ahead; work with `effects: once` is held until it is confirmed", "机器时钟向前跳变；`effects: once` 的工作等到时间确认后才继续"},
 	daybook.AlertSerialStuck:    {"a run has its serial key for longer than its max_runtime; others may wait for it", "运行占用串行键超过 max_runtime，其他运行可能在等它"},
 	daybook.AlertDoneTwice:      {"the probe found the effect under two wire keys", "核实时发现副作用在两个对外幂等键下都存在"},
+	daybook.AlertBreakerOpen:    {"the subjects of a run failed alike, and no more are let go until it is replayed", "一次运行的业务对象以同样方式失败，重放之前不再放行"},
+	daybook.AlertDrillFailed:    {"a done key was asked for again by a drill, and something came of it", "演练时再次请求已完成的键，发生了动作"},
+	daybook.AlertDrillDue:       {"a job that touches money was not drilled for a quarter; told as P1", "涉及资金的任务一个季度没有演练；按 P1 告知"},
 	daybook.AlertOvertaken:      {"a process plans with a definition that is not the current one", "某个进程使用的定义不是当前定义"},
 }
 

@@ -182,6 +182,14 @@ more all the same.`
 	textAlertMute     = "Keep the alerts of a job from being sent for a while"
 	textAlertMuteLong = `It hides nothing: they stand open, and those that are open when the mute ends are sent then.`
 
+	textDrill        = "Ask for a done key again, and expect nothing"
+	textDrillRun     = "Ask for a done key again by several doors, and count what comes of it"
+	textDrillRunLong = `By each door as often as --times says, the last time by all of them at once. What is recorded of the key before
+and after is compared, and what --count prints. The record is kept: exit 0 when nothing came of it, 3 when something did,
+with an alert, 4 when the key is not done. A job that touches money is reminded of once a quarter.`
+	textDrillRunExample = `  daybook drill run renew --date 2026-10-26 --count 'grep -c "$DAYBOOK_KEY" gateway.jsonl'`
+	textDrillList       = "List what was drilled, newest first"
+
 	textFreeze        = "What keeps runs from starting"
 	textFreezeList    = "List what is held, and why"
 	textFreezeEnd     = "End a hold: what was held may start"
@@ -248,6 +256,15 @@ happened. When the run is tried again, what is done is not done again: what it p
 happened is asked for by the probe, repeated under the same wire key while the far side remembers it, or left to a
 person. Until then the effect may not begin, and exits 125; let the script end with it (set -e).`
 	textEffectExample = `  daybook effect charge --probe './charged "$DAYBOOK_WIRE_KEY"' --undo './refund "$DAYBOOK_EFFECT_RESULT"' -- ./charge sub_42 1500`
+
+	textFlagDrillDate    = "business date of the done key"
+	textFlagDrillWindow  = "its label, where windows are no days (default: that of the latest fire already past)"
+	textFlagDrillSubject = "one business object inside the window"
+	textFlagDrillDoors   = "doors to come by, of those that a trigger has"
+	textFlagDrillTimes   = "how often by each of them"
+	textFlagDrillCount   = "line for the shell that counts on the far side: it is run before and after, and must print the same"
+	textFlagDrillJob     = "of one job"
+	textFlagDrillLimit   = "at most so many"
 
 	textFlagStepProbe     = "a line for the shell that asks whether it happened: exit 0 yes, 1 no, else it cannot tell"
 	textFlagStepUndo      = "a line for the shell that takes it back"

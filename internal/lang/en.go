@@ -265,6 +265,8 @@ var en = map[string]string{
 	"alert.do.breaker_open":     "find out why subjects fail alike, then   daybook dead replay {key}   (those that did not happen go on, under the same keys)",
 	"alert.do.done_twice":       "look at both wire keys at the far side, give one back there, then   daybook alert ack {id}",
 	"alert.do.serial_stuck":     "see what holds it:   daybook run show {key}",
+	"alert.do.drill_failed":     "asking for {key} again did something: see what,   daybook key show {key}   and take back what happened twice; then drill it again",
+	"alert.do.drill_due":        "drill a done window, with the far side's book beside it:   daybook drill run {job} --date D --count …",
 	"alert.do.overtaken":        "give that node the current file, or restart it, then   daybook alert ack {id}",
 	"alert.do.other":            "look at   daybook status",
 

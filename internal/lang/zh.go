@@ -259,6 +259,8 @@ var zh = map[string]string{
 	"alert.do.breaker_open":     "先查明业务对象为何都以同样方式失败，再执行  daybook dead replay {key}（没有发生的沿用原键继续）",
 	"alert.do.done_twice":       "到对方系统查看两个对外幂等键，退回其中一个，再执行  daybook alert ack {id}",
 	"alert.do.serial_stuck":     "查看是什么占用它：  daybook run show {key}",
+	"alert.do.drill_failed":     "再次请求{key}时发生了动作：先查明  daybook key show {key}  并撤回重复发生的，再演练一次",
+	"alert.do.drill_due":        "拿一个已完成的窗口演练，并对照对方的账：  daybook drill run {job} --date D --count …",
 	"alert.do.overtaken":        "给该节点换上当前的配置文件或重启，再执行  daybook alert ack {id}",
 	"alert.do.other":            "查看  daybook status",
 

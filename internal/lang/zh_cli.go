@@ -41,7 +41,6 @@ var zhCLI = map[string]string{
 	"a run is one effect as a whole: effects: once, with probe or remembers":                                   "整个运行是一个副作用：effects: once，配合 probe 或 remembers",
 	"one window at a time: daybook job trigger JOB --date 2026-10-26":                                          "一次一个业务窗口：daybook job trigger JOB --date 2026-10-26",
 	"a check of yours can be a job: one that exits 65 opens a dead letter":                                     "你的检查可以是一个任务：退出码为 65 即产生死信",
-	"ask twice and compare: daybook job trigger JOB --date 2026-10-26":                                         "请求两次并比较：daybook job trigger JOB --date 2026-10-26",
 	"daybook doctor looks at the last days":                                                                    "daybook doctor 会检查最近几天",
 	"a message can be a job of its own, with effects: once":                                                    "一条消息可以是一个单独的任务，设 effects: once",
 	"expect: {max_silence: 26h} watches the jobs of the file":                                                  "expect: {max_silence: 26h} 可监视文件里的任务",

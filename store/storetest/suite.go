@@ -35,6 +35,7 @@ var suite = []topic{
 	{"take", takeCases},
 	{"tokens", tokenCases},
 	{"busy", busyCases},
+	{"drills", drillCases},
 	{"faults", faultCases},
 	{"cut", cutCases},
 }
@@ -125,7 +126,7 @@ func (k *kit) number(query string, args ...any) int64 {
 	return n.Int64
 }
 
-var tables = []string{"accepted", "activity", "alerts", "attempts", "calls", "ends", "fans", "freezes", "holds", "jobs", "ledger", "letters", "live", "locks", "mutes", "nodes", "outputs", "revisions", "runs", "sends", "spans", "steps", "tokens", "triggers"}
+var tables = []string{"accepted", "activity", "alerts", "attempts", "calls", "drills", "ends", "fans", "freezes", "holds", "jobs", "ledger", "letters", "live", "locks", "mutes", "nodes", "outputs", "revisions", "runs", "sends", "spans", "steps", "tokens", "triggers"}
 
 // dump is everything that the ledger holds, as text.
 func (k *kit) dump() string {

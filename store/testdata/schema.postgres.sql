@@ -71,6 +71,28 @@ daybook_calls.header text not null default ''::text
 daybook_calls.body text not null default ''::text
 CREATE INDEX daybook_calls_at ON public.daybook_calls USING btree (at_us);
 CREATE UNIQUE INDEX daybook_calls_pkey ON public.daybook_calls USING btree (caller, key);
+daybook_drills.id text not null
+daybook_drills.key text collate C not null
+daybook_drills.job text collate C not null
+daybook_drills.actor text not null
+daybook_drills.at_us bigint not null
+daybook_drills.ended_us bigint not null
+daybook_drills.doors text not null
+daybook_drills.times bigint not null
+daybook_drills.knocks text not null
+daybook_drills.runs_before bigint not null
+daybook_drills.runs_after bigint not null
+daybook_drills.attempts_before bigint not null
+daybook_drills.attempts_after bigint not null
+daybook_drills.effects_before bigint not null
+daybook_drills.effects_after bigint not null
+daybook_drills.counted bigint not null
+daybook_drills.count_before text not null
+daybook_drills.count_after text not null
+daybook_drills.seen text not null
+CREATE INDEX daybook_drills_at ON public.daybook_drills USING btree (at_us);
+CREATE INDEX daybook_drills_job ON public.daybook_drills USING btree (job, at_us);
+CREATE UNIQUE INDEX daybook_drills_pkey ON public.daybook_drills USING btree (id);
 daybook_ends.parent text collate C not null
 daybook_ends.id text collate C not null
 daybook_ends.key text not null
