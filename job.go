@@ -191,8 +191,8 @@ type Job struct {
 	CatchupGap    time.Duration // negative: none
 	Overlap       Overlap
 
-	Serial   string   `json:",omitempty"`
-	Subjects *Listing `json:",omitempty"`
+	Serial   string  `json:",omitempty"`
+	Subjects Listing `json:",omitzero"`
 	// HasSubjects says that a registered Go function names the subjects; set by the engine.
 	HasSubjects bool   `json:",omitempty"`
 	Zone        string `json:",omitempty"` // ZoneOfSubject, or empty

@@ -132,6 +132,8 @@ type Run struct {
 
 	Letter *Letter // the newest, if any
 
+	Subjects *SubjectCounts // of a run that Fans, where they were counted; nil: they were not
+
 	told *told    // what the work says of itself, while it runs
 	book StepBook // keeps its steps, while it runs
 }

@@ -47,7 +47,7 @@ const ZoneOfSubject = "subject"
 const MaxSubjectFaults = 5
 
 // Fans reports whether j is done for each of its subjects by itself.
-func (j *Job) Fans() bool { return j.HasSubjects || j.Subjects != nil }
+func (j *Job) Fans() bool { return j.HasSubjects || j.Subjects != (Listing{}) }
 
 // input returns the payload of a subject as JSON.
 func (s Subject) input() (json.RawMessage, error) {

@@ -76,12 +76,17 @@ func said(j *daybook.Job) []saying {
 		{word: "steps", value: yes(j.Steps)}, {word: "probe", value: oneLine(Mask(j.Probe.String()))}, {word: "probe_url", value: Mask(j.ProbeURL)},
 		{word: "undo", value: oneLine(Mask(j.Undo.String()))}, {word: "undo_url", value: Mask(j.UndoURL)}, {word: "remembers", value: spell(j.Remembers)}, {word: "settles", value: spell(j.Settles)},
 		{word: "missed", value: string(j.Missed)}, {word: "missed_after", value: spell(j.MissedAfter)}, {word: "catchup_window", value: spell(j.CatchupWindow)},
-		{word: "catchup_gap", value: spell(j.CatchupGap)}, {word: "overlap", value: string(j.Overlap)}, {word: "serial", value: j.Serial},
+		{word: "catchup_gap", value: spell(j.CatchupGap)}, {word: "overlap", value: string(j.Overlap)}, {word: "serial", value: j.Serial}, {word: "subjects", value: listing(j.Subjects)}, {word: "zone", value: j.Zone},
 		{word: "retry.backoff", value: ladder(j.Retry.Backoff)}, {word: "retry.jitter", value: inPercent(j.Retry.Jitter)},
 		{word: "retry.permanent_exit", value: numbered(j.Retry.PermanentExit)}, {word: "retry.permanent_status", value: numbered(j.Retry.PermanentStatus)},
 		{word: "expect.grace", value: spell(j.Expect.Grace)}, {word: "expect.max_silence", value: spell(j.Expect.MaxSilence)}, {word: "expect.max_runtime", value: spell(j.Expect.MaxRuntime)},
 		{word: "formerly", value: j.Formerly}, {word: "paused", value: yes(j.Paused)},
 	}
+}
+
+// listing writes a listing of subjects by its name, and in full.
+func listing(l daybook.Listing) string {
+	return oneLine(strings.Join([]string{l.Name, Mask(l.DSN), l.SQL, Mask(l.URL)}, " "))
 }
 
 func spell(d time.Duration) string {

@@ -57,6 +57,10 @@ func jobTable() []name[draft] {
 			d.at["expect"] = v.pos
 			readMap(r, v, in(d.what, "expect"), expectNames, nil, d)
 		}},
+		{about{"subjects", shape{words: "name of a listing, or one as under subjects", rule: object{{"anyOf", []any{object{{"type", "string"}, {"pattern", namePattern}}, (&schemaBuilder{}).names(named(listingNames))}}}}, "none",
+			"for each window the subjects are listed, and the job is done once for each of them, under JOB:WINDOW/SUBJECT"}, readSubjects},
+		one("zone", "none: the zone of the job", "subject: each subject's own zone decides when its date begins; each zone is listed at its own hour, and all once more after the last",
+			choice([]string{daybook.ZoneOfSubject}), func(j *daybook.Job, v string) { j.Zone = v }),
 		one("formerly", "none", "the name that the job had before: a key asked for under the new name is answered from what stands under the old one, which keeps its name",
 			value[string]{shape{words: "name of a job", rule: object{{"type", "string"}, {"pattern", namePattern}}}, (*reader).jobName}, func(j *daybook.Job, v string) { j.Formerly = v }),
 		one("paused", "false", "windows become skipped: paused; of a change here and job pause or resume the later one wins", yesOrNo, func(j *daybook.Job, v bool) { j.Paused = v }),

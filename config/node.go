@@ -73,7 +73,8 @@ type reader struct {
 	faults   []Fault
 	more     int // faults beyond maxFaults
 	warnings []Fault
-	renames  []rename // jobs that had another name
+	listings map[string]daybook.Listing // of subjects, by name; empty: one with a fault
+	renames  []rename                   // jobs that had another name
 }
 
 // fault records what is wrong at a place.

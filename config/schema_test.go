@@ -164,6 +164,7 @@ func TestEveryNameOfTheManualIsKnown(t *testing.T) {
 		{"slots", words(slotNames), nil, "live backfill"},
 		{"retention", words(retentionNames), nil, "log log_runs activity"},
 		{"alerts", words(alertNames), laterAlerts, "P0 P1 fallback all_clear watchdog"},
+		{"listing", words(listingNames), nil, "dsn sql url"},
 		{"route", words(routeNames), nil, "to remind"},
 		{"http", words(callNames), nil, "url method headers secret idempotency_key_format"},
 		{"retry", words(retryNames), nil, "backoff jitter permanent_exit permanent_status"},
@@ -200,7 +201,7 @@ func TestTheReferenceSaysEverything(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"", "slots", "retention", "channels.NAME", "alerts", "alerts.P0", "jobs.NAME", "jobs.NAME.http", "jobs.NAME.retry", "jobs.NAME.retry.backoff", "jobs.NAME.expect"}
+	want := []string{"", "slots", "retention", "channels.NAME", "alerts", "alerts.P0", "subjects.NAME", "jobs.NAME", "jobs.NAME.http", "jobs.NAME.retry", "jobs.NAME.retry.backoff", "jobs.NAME.expect"}
 	if !slices.Equal(paths, want) {
 		t.Errorf("%q", paths)
 	}

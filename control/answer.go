@@ -112,7 +112,26 @@ func (c *Control) subjectsOf(ctx context.Context, r *daybook.Run) (*daybook.Subj
 		return nil, nil
 	}
 	n, err := c.s.Subjects(ctx, r.Key)
+	r.Subjects = &n
 	return &n, err
+}
+
+// countedRuns bounds of how many runs of a list the subjects are counted: there may be a million of each.
+const countedRuns = 30
+
+// countSubjects counts the subjects of runs that have them, of the first ones of a list.
+func (c *Control) countSubjects(ctx context.Context, runs ...*daybook.Run) error {
+	counted := 0
+	for _, r := range runs {
+		if r == nil || !r.Fans || counted == countedRuns {
+			continue
+		}
+		counted++
+		if _, err := c.subjectsOf(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // lineOf returns the definition by which a run that waits for `daybook once` was tried last, and without a try made: the

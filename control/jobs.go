@@ -179,6 +179,9 @@ func (c *Control) view(ctx context.Context, k known, good map[string]daybook.Goo
 		}
 		if len(v.Recent) > 0 {
 			v.Last = v.Recent[0]
+			if err := c.countSubjects(ctx, v.Last); err != nil {
+				return v, err
+			}
 		}
 	}
 	if k.schedule == nil || k.retired() || k.job.Schedule == "" {

@@ -13,7 +13,11 @@ import (
 // Run returns the record of a key with its effect and its newest letter. Errors: CodeInvalid for what is no key;
 // CodeNotFound, with the nearest job name when there is no such job.
 func (c *Control) Run(ctx context.Context, key daybook.Key) (*daybook.Run, error) {
-	return c.runOf(ctx, key)
+	r, err := c.runOf(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return r, c.countSubjects(ctx, r)
 }
 
 // Runs lists runs: those of one job newest window first, others in the order of their keys. At most 1,000 come at once;
@@ -33,7 +37,11 @@ func (c *Control) Runs(ctx context.Context, f daybook.Filter) ([]*daybook.Run, e
 		}
 	}
 	f.Limit = min(f.Limit, maxListed)
-	return c.s.Runs(ctx, f)
+	runs, err := c.s.Runs(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	return runs, c.countSubjects(ctx, runs...)
 }
 
 // Find lists the runs whose key begins with a text, in the order of their keys. When the text names a job, those under its

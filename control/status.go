@@ -262,7 +262,7 @@ func (s *Status) late(live []*daybook.Run, views map[string]JobView, wanted func
 		if v.State.RenamedTo != "" {
 			v = views[v.State.RenamedTo]
 		}
-		if !wanted(r.Job) || r.Again || r.Lane != daybook.LaneLive || r.Home == daybook.HomeOnce || v.State.Paused || r.Hold == daybook.ReasonPaused {
+		if !wanted(r.Job) || r.Rests || r.Parent != "" || r.Again || r.Lane != daybook.LaneLive || r.Home == daybook.HomeOnce || v.State.Paused || r.Hold == daybook.ReasonPaused {
 			continue
 		}
 		grace, longest := daybook.DefaultGrace, time.Duration(0)

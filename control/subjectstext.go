@@ -4,6 +4,14 @@ import (
 	"github.com/daybook-run/daybook"
 )
 
+// SubjectsText says how the subjects of a run stand; zero where they were not counted.
+func SubjectsText(r *daybook.Run) daybook.Text {
+	if r.Subjects == nil {
+		return daybook.Text{}
+	}
+	return subjectsText(r.Subjects)
+}
+
 // subjectsText says how the subjects of a run stand: "1 open letter, 19 done, 0 unknown of 20 subjects".
 func subjectsText(n *daybook.SubjectCounts) daybook.Text {
 	if n == nil {

@@ -51,7 +51,40 @@ type RunJSON struct {
 	Effect       *EffectJSON      `json:"effect,omitempty"`
 	Steps        []*EffectJSON    `json:"steps,omitempty"`
 	Letter       *LetterJSON      `json:"letter,omitempty"`
+	Parent       daybook.Key      `json:"parent,omitempty"`
+	Subjects     *SubjectsJSON    `json:"subjects,omitempty"`
 	Pruned       time.Time        `json:"pruned,omitzero"`
+}
+
+// SubjectsJSON says how the subjects of a run stand.
+type SubjectsJSON struct {
+	Of        int64  `json:"of"`
+	Done      int64  `json:"done"`
+	Scheduled int64  `json:"scheduled"`
+	Running   int64  `json:"running"`
+	Retryable int64  `json:"retryable"`
+	Dead      int64  `json:"dead"`
+	Cancelled int64  `json:"cancelled"`
+	Letters   int64  `json:"open_letters"`
+	Unknown   int64  `json:"unknown"`
+	Repeated  int64  `json:"repeated,omitempty"`
+	Faulty    int64  `json:"faulty,omitempty"`
+	Fault     string `json:"fault,omitempty"`
+	Vanished  int64  `json:"vanished,omitempty"`
+	Breaker   string `json:"breaker,omitempty"` // why no more are let go
+}
+
+func newSubjectsJSON(n *daybook.SubjectCounts) *SubjectsJSON {
+	if n == nil {
+		return nil
+	}
+	s := n.States
+	j := &SubjectsJSON{Of: n.Of, Done: s[daybook.Done], Scheduled: s[daybook.Scheduled], Running: s[daybook.Running], Retryable: s[daybook.Retryable], Dead: s[daybook.Dead],
+		Cancelled: s[daybook.Cancelled], Letters: n.Letters, Unknown: n.Unknown, Repeated: n.Repeated, Faulty: n.Faulty, Fault: n.Fault, Vanished: n.Vanished}
+	if n.Breaker != nil {
+		j.Breaker = n.Breaker.Error
+	}
+	return j
 }
 
 // EffectJSON is where an effect, or a step, of a run stands.
@@ -77,7 +110,7 @@ func NewRunJSON(r *daybook.Run) *RunJSON {
 		Subject: r.Subject, Timezone: r.Zone, Priority: r.Priority, State: r.State, Reason: r.Reason, Hold: r.Hold, Serial: r.Serial, Lane: r.Lane, Effects: r.Effects,
 		Revision: r.Revision, Home: r.Home, CoveredBy: r.CoveredBy, Created: r.CreatedAt, Ended: r.EndedAt, Node: r.Node, CancelledBy: r.CancelledBy,
 		Attempts: r.Attempts, Failures: r.Failures, Triggers: r.Triggers, Refused: r.Refused, FirstTrigger: string(r.FirstSource), FirstActor: r.FirstActor,
-		Error: r.LastError, Counts: r.Counts, Result: r.Result, PayloadHash: r.PayloadHash, Pruned: r.PrunedAt}
+		Error: r.LastError, Counts: r.Counts, Result: r.Result, PayloadHash: r.PayloadHash, Pruned: r.PrunedAt, Parent: r.SubjectOf(), Subjects: newSubjectsJSON(r.Subjects)}
 	j.Started = StartedAt(r)
 	if r.State.Live() {
 		j.Due = r.Due

@@ -5,6 +5,7 @@ package engine
 import (
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -42,6 +43,8 @@ type Options struct {
 	Dir       string               // for what outlives a crash: a directory of this host and ledger; empty: none
 	Days      func(name string) (*calendar.Days, error)
 	Exec      runner.Exec
+	// UserDB opens a database that a listing of subjects asks, to be read only. Nil: none can be asked.
+	UserDB func(dsn string) (*sql.DB, error)
 	// Alerts are the channels and who is told on them; what it says of ids and logs is replaced. Without channels alerts
 	// are rows only. Start refuses a route to a channel that is not there.
 	Alerts alert.Options
@@ -116,6 +119,8 @@ type Definition struct {
 	Ask runner.ProbeFunc
 	// List names the subjects of a window; nil: the job has none, or the file says where they are listed.
 	List daybook.Lister
+	// Listing looks up what Job.Subjects refers to, when a run lists. Required where the job has them.
+	Listing func() (daybook.Listing, error)
 }
 
 // Open verifies the handles and opens the ledger in them, which is made if there is none. At most one Options is given.
@@ -345,7 +350,7 @@ func (e *Engine) complete(s Settings, d Definition) (scheduler.Job, executor.Wor
 	if err != nil {
 		return j, executor.Work{}, err
 	}
-	w := executor.Work{Job: j.Job, Runner: r, Undoer: runner.Undoer(j.Job, o), List: listOf(d), Env: d.Env}
+	w := executor.Work{Job: j.Job, Runner: r, Undoer: runner.Undoer(j.Job, o), List: e.listOf(d), Env: d.Env}
 	if p, ok := r.(daybook.Prober); ok && j.Asks() {
 		w.Prober = p
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/calendar"
 	"github.com/daybook-run/daybook/executor"
+	"github.com/daybook-run/daybook/fanout"
 )
 
 // portionSlots is how many times the slots of a process the runs of subjects are that one run lets go at a time: enough that
@@ -25,12 +26,27 @@ func (e *Engine) wake() {
 }
 
 // listOf returns how the subjects of a job are listed.
-func listOf(d Definition) executor.ListFunc {
-	if d.List == nil {
+func (e *Engine) listOf(d Definition) executor.ListFunc {
+	switch {
+	case d.List != nil:
+		return func(ctx context.Context, w daybook.Window, _ daybook.Order) iter.Seq2[daybook.Subject, error] {
+			return d.List(ctx, w)
+		}
+	case !d.Job.Fans():
 		return nil
 	}
 	return func(ctx context.Context, w daybook.Window, _ daybook.Order) iter.Seq2[daybook.Subject, error] {
-		return d.List(ctx, w)
+		l, err := d.Job.Subjects, error(nil)
+		if d.Listing != nil {
+			l, err = d.Listing()
+		}
+		if err == nil && l.SQL != "" && e.o.UserDB == nil {
+			err = daybook.Permanent(daybook.Invalid("this program can ask no database for subjects"))
+		}
+		if err != nil {
+			return func(yield func(daybook.Subject, error) bool) { yield(daybook.Subject{}, err) }
+		}
+		return fanout.Source{SQL: l.SQL, DSN: l.DSN, URL: l.URL, Open: e.o.UserDB}.List(ctx, w)
 	}
 }
 

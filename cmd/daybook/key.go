@@ -186,6 +186,9 @@ func (a *app) tellStory(w *bufio.Writer, s control.Story, loc *time.Location) {
 			}
 			fmt.Fprintln(w, a.lang.F("  effect %s  %s  wire key %s%s", e.Step, effectText(e.State), e.WireKey(), settledBy(e)))
 		}
+		if r.Subjects != nil {
+			fmt.Fprintln(w, a.lang.F("  subjects  %s", control.SubjectsText(r)))
+		}
 		if len(r.Counts) > 0 {
 			fmt.Fprintln(w, a.lang.F("  reported  %s", counts(r.Counts)))
 		}

@@ -106,7 +106,7 @@ func (a *app) openAt(ctx context.Context, role, text string, f *config.File, mak
 		return nil, err
 	}
 	number, _ := build()
-	o := engine.Options{Version: number, Role: role, Dir: attemptDir(text), NoMigrate: !make, Lease: a.lease, Log: a.logger(), Now: a.Now, Exec: a.Exec, Alerts: told, URL: a.url, LocalURL: a.localURL, Ledger: a.ledgerForChildren(f, text)}
+	o := engine.Options{Version: number, Role: role, Dir: attemptDir(text), NoMigrate: !make, Lease: a.lease, Log: a.logger(), Now: a.Now, Exec: a.Exec, UserDB: openUserDB, Alerts: told, URL: a.url, LocalURL: a.localURL, Ledger: a.ledgerForChildren(f, text)}
 	if f != nil {
 		o.Slots, o.Retention = slotsOf(f), retentionOf(f)
 		o.Days = a.daysOf(f)
@@ -203,7 +203,8 @@ func definitions(f *config.File, v config.Vault) []engine.Definition {
 			j.Dir = filepath.Dir(f.Path)
 		}
 		job := f.Jobs[i]
-		list = append(list, engine.Definition{Job: j, Env: func() (map[string]string, error) { return job.Environment(v) }})
+		list = append(list, engine.Definition{Job: j, Env: func() (map[string]string, error) { return job.Environment(v) },
+			Listing: func() (daybook.Listing, error) { return f.Subjects(&job, v) }})
 	}
 	return list
 }

@@ -111,6 +111,9 @@ func (a *app) addRun(g *grid, r *daybook.Run) {
 	if r.State != daybook.Done && r.LastError != "" {
 		failed = daybook.Say("%s", daybook.Clip(oneLine(r.LastError), 160))
 	}
+	if r.Subjects != nil && r.Letter == nil {
+		failed = control.SubjectsText(r)
+	}
 	if r.State == daybook.Coalesced {
 		failed = daybook.Say("covered by %s", r.CoveredBy)
 	}
@@ -219,6 +222,7 @@ func (a *app) describeRun(w *bufio.Writer, r *daybook.Run, lock *daybook.Lock) {
 	if r.CoveredBy != "" {
 		row("covered by", "%s", r.CoveredBy)
 	}
+	a.subjectRows(row, r)
 	a.stepRows(row, r)
 	if l := r.Letter; l != nil {
 		row("letter", "%s, %s, since %s", string(l.Kind), l.State, stamp(l.OpenedAt, loc))
@@ -238,6 +242,27 @@ func (a *app) describeRun(w *bufio.Writer, r *daybook.Run, lock *daybook.Lock) {
 	}
 	if !r.PrunedAt.IsZero() {
 		row("pruned", "%s: attempts, output, payload and result are gone", stamp(r.PrunedAt, loc))
+	}
+}
+
+// subjectRows tell how the subjects of a run stand.
+func (a *app) subjectRows(row func(label, format string, args ...any), r *daybook.Run) {
+	n := r.Subjects
+	if n == nil {
+		return
+	}
+	row("subjects", "%s", control.SubjectsText(r))
+	if w := n.UnderWay(); w > 0 {
+		row("under way", "%d running, %d to be tried again, %d wait for their turn", n.States[daybook.Running], n.States[daybook.Retryable], n.Waiting)
+	}
+	if n.Repeated > 0 {
+		row("repeated", "%d rows of the listing named a subject that it had named before: each is done once", n.Repeated)
+	}
+	if n.Faulty > 0 {
+		row("faulty", "%d rows of the listing name no subject: %s", n.Faulty, daybook.Clip(oneLine(n.Fault), 300))
+	}
+	if n.Vanished > 0 {
+		row("vanished", "%d subjects of an earlier listing are not named any more; their runs stand as they are", n.Vanished)
 	}
 }
 

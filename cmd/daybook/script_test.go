@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"os"
 	"os/exec"
@@ -33,6 +35,7 @@ func TestMain(m *testing.M) {
 //	untilfile RE FILE      waits until a line of a file matches
 //	capture NAME RE        sets a variable to what the first group matches in stdout
 //	term                   sends SIGTERM to what runs in the background; wait looks at how it ends
+//	sql FILE STATEMENT     runs a statement on a SQLite file
 //	hup                    sends SIGHUP to it
 //
 // No script sleeps: what other processes do is waited for.
@@ -50,7 +53,7 @@ func TestScriptPostgres(t *testing.T) {
 		e.Setenv("DAYBOOK_DB", pgtest.URL(tb))
 		return nil
 	})
-	p.Dir, p.Files = "", []string{"testdata/script/serve.txtar", "testdata/script/resolve.txtar", "testdata/script/stop.txtar", "testdata/script/steps.txtar", "testdata/script/reload.txtar", "testdata/script/accept.txtar", "testdata/postgres/postgres.txtar"}
+	p.Dir, p.Files = "", []string{"testdata/script/serve.txtar", "testdata/script/resolve.txtar", "testdata/script/stop.txtar", "testdata/script/steps.txtar", "testdata/script/reload.txtar", "testdata/script/accept.txtar", "testdata/script/subjects.txtar", "testdata/postgres/postgres.txtar"}
 	p.Condition = func(cond string) (bool, error) { return cond == "postgres", nil }
 	testscript.Run(t, p)
 }
@@ -66,7 +69,7 @@ func params(ledger func(*testscript.Env) error) testscript.Params {
 		},
 		Condition: func(string) (bool, error) { return false, nil },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code": scriptCode, "until": scriptUntil, "untilfile": scriptUntilFile, "capture": scriptCapture,
+			"code": scriptCode, "until": scriptUntil, "untilfile": scriptUntilFile, "capture": scriptCapture, "sql": scriptSQL,
 			"term": scriptSignal(syscall.SIGTERM), "hup": scriptSignal(syscall.SIGHUP),
 		},
 		RequireExplicitExec: true,
@@ -166,4 +169,15 @@ func scriptSignal(signal syscall.Signal) func(*testscript.TestScript, bool, []st
 			ts.Check(cmd.Process.Signal(signal))
 		}
 	}
+}
+
+// scriptSQL runs a statement on a SQLite file: sql FILE STATEMENT.
+func scriptSQL(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: sql FILE STATEMENT")
+	}
+	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
+	ts.Check(err)
+	_, err = db.ExecContext(context.Background(), args[1])
+	ts.Check(errors.Join(err, db.Close()))
 }

@@ -209,6 +209,9 @@ func figures(r *daybook.Run) daybook.Text {
 	for _, name := range sortedNames(r.Counts) {
 		text = daybook.Say("%s → %s %d", text, oneLine(name), r.Counts[name])
 	}
+	if n := r.Subjects; n != nil {
+		text = daybook.Say("%s → subjects %d of %d", text, n.States[daybook.Done], n.Of)
+	}
 	return text
 }
 
