@@ -248,6 +248,9 @@ func (j Job) WithDefaults(shortest, longest time.Duration) Job {
 		if j.Priority == P0 {
 			silence = shortest + 2*time.Hour
 		}
+		if j.Zone == ZoneOfSubject { // a date lasts so long, from where it begins first to where it begins last
+			silence += 26 * time.Hour
+		}
 		set(&j.Expect.MaxSilence, silence)
 	}
 	set(&j.Expect.MaxRuntime, j.Timeout)

@@ -44,6 +44,10 @@ type Store interface {
 type Reader interface {
 	Run(ctx context.Context, k daybook.Key) (*daybook.Run, error)
 	Definition(ctx context.Context, job string) (*daybook.Job, error)
+	// Subjects counts the subjects of a run, SubjectLetters returns the first keys of those whose letters of a kind stand open:
+	// unknown, or any other.
+	Subjects(ctx context.Context, k daybook.Key) (daybook.SubjectCounts, error)
+	SubjectLetters(ctx context.Context, parent daybook.Key, unknown bool, limit int) ([]daybook.Key, error)
 }
 
 // Options of New.
@@ -181,10 +185,37 @@ func (s *Sender) facts(ctx context.Context, r notice.Row, now time.Time) (f Fact
 			return f, err
 		}
 	}
+	if err := s.subjects(ctx, r, &f); err != nil {
+		return f, err
+	}
 	if f.Job, err = s.store.Definition(ctx, r.Job); err != nil && daybook.CodeOf(err) != daybook.CodeNotFound {
 		return f, err
 	}
 	return f, nil
+}
+
+// subjects reads about which subjects an alert is that those of one run share. When it is one, it is told as that one's.
+func (s *Sender) subjects(ctx context.Context, r notice.Row, f *Facts) (err error) {
+	if f.Run == nil || !f.Run.Fans {
+		return nil
+	}
+	n, err := s.store.Subjects(ctx, f.Run.Key)
+	if err != nil {
+		return err
+	}
+	f.Counts = &n
+	if r.Kind != daybook.AlertDeadLetter && r.Kind != daybook.AlertUnknownOutcome || f.Run.Letter != nil && f.Run.Letter.State == daybook.LetterOpen {
+		return nil
+	}
+	if f.Subjects, err = s.store.SubjectLetters(ctx, f.Run.Key, r.Kind == daybook.AlertUnknownOutcome, listedSubjects); err != nil || len(f.Subjects) != 1 {
+		return err
+	}
+	one, err := s.store.Run(ctx, f.Subjects[0])
+	if daybook.CodeOf(err) == daybook.CodeNotFound {
+		return nil
+	}
+	f.Run = one
+	return err
 }
 
 // send is the send of a text on a channel, in the channel's language.

@@ -123,7 +123,7 @@ func Late(w *Watched, now time.Time) (keys []daybook.Key, alert *daybook.Alert) 
 		switch {
 		case left && r.State.Live() && r.State != daybook.Running && r.Hold == "":
 			late(r.Key, r.Due, "and nobody has claimed it: start its line, or its program, again")
-		case !r.State.Live(), r.Again, r.Lane == daybook.LaneBackfill, r.Home == daybook.HomeOnce:
+		case !r.State.Live(), r.Rests, r.Reason == daybook.ReasonNextZone, r.FannedOut() && w.Job.Zone == daybook.ZoneOfSubject, r.Again, r.Lane == daybook.LaneBackfill, r.Home == daybook.HomeOnce:
 		case r.Hold == daybook.ReasonPaused, r.Hold == daybook.ReasonFrozen, r.Hold == daybook.ReasonClock, r.Hold == daybook.ReasonNoDefinition:
 		case r.Priority != daybook.P0 && r.Attempts > 0:
 		case r.Hold != "":

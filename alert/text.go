@@ -23,6 +23,9 @@ const (
 	errorChars   = 800 // of an error in a line of its own
 )
 
+// listedSubjects is how many subjects an alert lists; the others are counted.
+const listedSubjects = 20
+
 // closeWithin is how soon a dead letter is to be closed.
 const closeWithin = 24 * time.Hour
 
@@ -33,10 +36,14 @@ type Facts struct {
 	Run     *daybook.Run // nil: the alert is about a job as a whole, or nobody made the run
 	Job     *daybook.Job // nil: nothing defines it any more
 	URL     string       // base of links; empty: commands instead
-	Secrets []string     // masked wherever they could show
-	Remind  time.Time    // the next reminder; zero: none
-	Via     string       // the channel that failed, when this text goes to its fallback
-	Now     time.Time
+	// Of an alert that the subjects of a run share: how they all stand, and the first of those that it is about. Of one alone
+	// Run is that one's.
+	Counts   *daybook.SubjectCounts
+	Subjects []daybook.Key
+	Secrets  []string  // masked wherever they could show
+	Remind   time.Time // the next reminder; zero: none
+	Via      string    // the channel that failed, when this text goes to its fallback
+	Now      time.Time
 }
 
 // Text is an alert as people read it. No field of the alert can break a line of it or begin a header: Subject and Short
@@ -51,6 +58,9 @@ type Text struct {
 // Write makes the text of an alert: what, is money touched, what has been done to the world, the error, what to do, the
 // link.
 func Write(p lang.Printer, a notice.Row, f Facts) Text {
+	if len(f.Subjects) == 1 && f.Run != nil && f.Run.Key == f.Subjects[0] && f.Purpose != notice.Recovered {
+		a.Alert.Key = f.Subjects[0]
+	}
 	w := &writer{Printer: p, a: a, f: f, loc: time.UTC}
 	if zone := w.zone(); zone != "" {
 		if loc, err := calendar.Zone(zone); err == nil {
@@ -167,6 +177,8 @@ func (w *writer) world() string {
 		return "no_key"
 	case r == nil || r.Attempts == 0:
 		return "no_run"
+	case r.Fans:
+		return "subjects"
 	case r.Effects != daybook.Once:
 		return "repeatable"
 	case r.Steps:
@@ -203,6 +215,9 @@ func (w *writer) open() {
 	} else {
 		w.line("error", w.join("sep.item", lang.CutChars(w.error, errorChars), w.attempt(), w.stamp(w.a.At)))
 	}
+	if len(w.f.Subjects) > 1 {
+		w.line("subjects", w.subjects())
+	}
 	w.line("do", w.do()...)
 	w.line("open", w.link())
 	foot := []string{}
@@ -235,7 +250,7 @@ func (w *writer) via() {
 }
 
 func (w *writer) letter() bool {
-	return w.a.Kind == daybook.AlertDeadLetter || w.a.Kind == daybook.AlertUnknownOutcome
+	return w.a.Kind == daybook.AlertDeadLetter || w.a.Kind == daybook.AlertUnknownOutcome || w.a.Kind == daybook.AlertBreakerOpen
 }
 
 // money says whether money is touched, then what has been done to the world. For a job that does not touch money the
@@ -257,7 +272,27 @@ func (w *writer) money() string {
 		slices.Sort(counts)
 		parts = append(parts, w.T("alert.reported", "counts", lang.CutChars(strings.Join(counts, w.T("sep.list")), lineChars)))
 	}
+	if n := w.f.Counts; n != nil {
+		parts = append(parts, w.T("alert.run", "done", n.States[daybook.Done], "of", n.Of, "letters", n.Letters, "unknown", n.Unknown))
+	}
 	return w.join("sep.clause", parts...)
+}
+
+// subjects lists those whose letters stand open: the first by name, the others by their number.
+func (w *writer) subjects() string {
+	names := make([]string, len(w.f.Subjects))
+	for i, k := range w.f.Subjects {
+		names[i] = w.clean(k.Parts().Subject)
+	}
+	all := strings.Join(names, w.T("sep.list"))
+	open := w.f.Counts.Letters
+	if w.a.Kind == daybook.AlertUnknownOutcome {
+		open = w.f.Counts.Unknown
+	}
+	if more := open - int64(len(names)); more > 0 {
+		all = w.T("alert.subjects more", "subjects", all, "more", more)
+	}
+	return all
 }
 
 func (w *writer) attempt() string {
@@ -279,6 +314,8 @@ func (w *writer) do() []string {
 			replay = "alert.do.replay wire"
 		}
 		return []string{w.T(replay, args...), w.T("alert.do.dismiss", args...)}
+	case w.a.Kind == daybook.AlertUnknownOutcome && len(w.f.Subjects) > 1:
+		return []string{w.T("alert.do.subjects unknown", append(args, "subject", string(w.f.Subjects[0]))...)}
 	case w.a.Kind == daybook.AlertUnknownOutcome:
 		return []string{w.T("alert.do.resolve", args...), w.T("alert.do.resolve not done", args...)}
 	}

@@ -366,6 +366,12 @@ func (s *Schedule) distances() (shortest, longest time.Duration) {
 	return shortest, longest
 }
 
+// The zones in which a date begins first and last.
+const (
+	FirstZone = "Etc/GMT-14"
+	LastZone  = "Etc/GMT+12"
+)
+
 // Complete compiles the schedule of a job and fills in what the job leaves open: the kind of window, then the defaults
 // that follow from it. days is the business calendar that j.Calendar names, or nil. Errors have CodeInvalid and name
 // the job.
@@ -373,7 +379,11 @@ func Complete(j daybook.Job, days *Days) (daybook.Job, *Schedule, error) {
 	if j.Window == "" && j.Work == daybook.Event && j.Schedule == "" {
 		j.Window = daybook.PerEvent
 	}
-	s, err := Compile(Spec{Schedule: j.Schedule, Zone: j.Timezone, Window: j.Window, Gap: j.ClockGap,
+	zone := j.Timezone
+	if j.Zone == daybook.ZoneOfSubject {
+		zone = FirstZone // the date of a subject may begin before that of the job
+	}
+	s, err := Compile(Spec{Schedule: j.Schedule, Zone: zone, Window: j.Window, Gap: j.ClockGap,
 		Repeat: j.ClockRepeat, BusinessDays: j.BusinessDays, Days: days})
 	if err != nil {
 		e, ok := err.(*daybook.Error)
@@ -384,5 +394,8 @@ func Complete(j daybook.Job, days *Days) (daybook.Job, *Schedule, error) {
 		return j, nil, daybook.Invalid("job %s: %s", daybook.Clip(j.Name, 64), message).WithHint("%s", hint)
 	}
 	j.Window = s.Window()
+	if j.Zone == daybook.ZoneOfSubject && j.Window == daybook.PerFire {
+		return j, nil, daybook.Invalid("job %s: zone: subject with windows shorter than a day", daybook.Clip(j.Name, 64)).WithHint("a zone decides when a date begins: use window: day, or one that is longer")
+	}
 	return j.WithDefaults(s.distances()), s, nil
 }

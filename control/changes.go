@@ -157,8 +157,12 @@ func meaningOf(j *daybook.Job) string {
 	if j == nil {
 		return ""
 	}
-	text, err := json.Marshal([]string{j.Name, string(j.Priority), j.Schedule, j.Timezone, string(j.Window), j.Calendar, string(j.BusinessDays),
-		string(j.ClockGap), string(j.ClockRepeat), j.Formerly})
+	parts := []string{j.Name, string(j.Priority), j.Schedule, j.Timezone, string(j.Window), j.Calendar, string(j.BusinessDays),
+		string(j.ClockGap), string(j.ClockRepeat), j.Formerly}
+	if j.Zone != "" {
+		parts = append(parts, j.Zone)
+	}
+	text, err := json.Marshal(parts)
 	if err != nil {
 		panic("control: " + err.Error()) // texts only
 	}

@@ -262,7 +262,7 @@ func (s *Status) late(live []*daybook.Run, views map[string]JobView, wanted func
 		if v.State.RenamedTo != "" {
 			v = views[v.State.RenamedTo]
 		}
-		if !wanted(r.Job) || r.Rests || r.Parent != "" || r.Again || r.Lane != daybook.LaneLive || r.Home == daybook.HomeOnce || v.State.Paused || r.Hold == daybook.ReasonPaused {
+		if !wanted(r.Job) || r.Rests || r.Reason == daybook.ReasonNextZone || r.Parent != "" || r.Again || r.Lane != daybook.LaneLive || r.Home == daybook.HomeOnce || v.State.Paused || r.Hold == daybook.ReasonPaused {
 			continue
 		}
 		grace, longest := daybook.DefaultGrace, time.Duration(0)
@@ -270,6 +270,9 @@ func (s *Status) late(live []*daybook.Run, views map[string]JobView, wanted func
 			grace, longest = v.Job.Expect.Grace, v.Job.Expect.MaxRuntime
 		}
 		since := r.NotBefore
+		if r.FannedOut() && v.Job != nil && v.Job.Zone == daybook.ZoneOfSubject {
+			since = r.ClaimedAt // when it listed last
+		}
 		behind := s.At.Sub(since)
 		over := behind > grace
 		if behind <= onTime {

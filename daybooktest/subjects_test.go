@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -365,6 +367,77 @@ func TestTheWorkerIsLostWhileItLists(t *testing.T) {
 		standsAs(t, e, k, daybook.Done, "")
 		if s.charged() != 2500 {
 			t.Errorf("charged %d", s.charged())
+		}
+	})
+}
+
+// TestEachZoneAtItsOwnHour: Auckland first, Honolulu last, and whoever moves is done once a date.
+func TestEachZoneAtItsOwnHour(t *testing.T) {
+	each(t, func(t *testing.T, db engine.DB) {
+		e, s := newFan(t, db, 0, func(j *daybook.Job) { j.Zone, j.Schedule = daybook.ZoneOfSubject, "0 9 * * *" })
+		zones := map[string]string{"auckland": "Pacific/Auckland", "berlin": "Europe/Berlin", "denver": "America/Denver", "eastward": "America/Los_Angeles", "twice": "Asia/Tokyo", "late": "", "nowhere": "Mars/Olympus"}
+		list := func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.due = s.due[:0]
+			for _, id := range slices.Sorted(maps.Keys(zones)) {
+				s.due = append(s.due, daybook.Subject{ID: id, Zone: zones[id]})
+			}
+		}
+		list()
+		const k = "renew:2026-03-10"
+		done := func(want ...string) {
+			t.Helper()
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			var got []string
+			for key, n := range s.book {
+				if n != 1 {
+					t.Errorf("%s done %d times", key, n)
+				}
+				if key.Parts().Window == "2026-03-10" {
+					got = append(got, key.Parts().Subject)
+				}
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: done %v, want %v", e.Now().Format(time.RFC3339), got, want)
+			}
+		}
+		e.At(instant("2026-03-09T18:30:00Z")) // 2026-03-10 began in Kiritimati, 09:00 there is 19:00Z
+		e.At(instant("2026-03-09T19:30:00Z"))
+		if r := find(t, e, k); r.Reason != daybook.ReasonNextZone || !r.Due.Equal(instant("2026-03-09T20:00:00Z")) || !r.Rests {
+			t.Fatalf("%s (%s) due %s rests %t: %s", r.State, r.Reason, r.Due, r.Rests, r.LastError)
+		}
+		done()
+		e.At(instant("2026-03-09T20:30:00Z")) // 09:00 in Auckland
+		done("auckland")
+		e.At(instant("2026-03-10T00:30:00Z")) // 09:00 in Tokyo
+		done("auckland", "twice")
+		zones["twice"] = "Europe/Berlin" // moved west after it was done
+		list()
+		e.At(instant("2026-03-10T08:30:00Z")) // 09:00 in Berlin; without a zone the job's counts
+		done("auckland", "berlin", "late", "twice")
+		zones["twice"], zones["eastward"] = "Pacific/Honolulu", "Europe/Berlin" // moved a second time that day; and one moved east, past its hour
+		list()
+		e.At(instant("2026-03-10T15:30:00Z")) // 09:00 in Denver
+		done("auckland", "berlin", "denver", "eastward", "late", "twice")
+		e.At(instant("2026-03-10T20:30:00Z"))
+		zones["newcomer"] = "Pacific/Niue"
+		list()
+		e.At(instant("2026-03-10T20:50:00Z"))
+		standsAs(t, e, k, daybook.Retryable, daybook.ReasonNextZone)
+		e.At(instant("2026-03-10T21:00:30Z")) // once more, when it is 09:00 everywhere
+		done("auckland", "berlin", "denver", "eastward", "late", "newcomer", "twice")
+		r := standsAs(t, e, k, daybook.Dead, "") // somebody lives nowhere: a person must look
+		if n := counts(t, e, k); n.Faulty != 1 || n.Of != 7 {
+			t.Errorf("%+v; %s", n, r.LastError)
+		}
+		if c := find(t, e, k+"/auckland"); c.Zone != "Pacific/Auckland" || !c.Cover.Start.Equal(instant("2026-03-09T11:00:00Z")) || c.Window.Date != "2026-03-10" {
+			t.Errorf("%s %v %v", c.Zone, c.Cover, c.Window)
+		}
+		if next := find(t, e, "renew:2026-03-11"); next.Attempts < 1 {
+			t.Errorf("the next date waits: %s", next.State)
 		}
 	})
 }

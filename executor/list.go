@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/calendar"
 )
 
 // Bounds of one batch of a listing, so that no listing is held in memory whole.
@@ -130,6 +131,9 @@ func (l *listing) all(ctx context.Context, list ListFunc, o daybook.Order) (err 
 	if err := l.flush(ctx); err != nil {
 		return err
 	}
+	if err := l.onceMore(); err != nil {
+		return err
+	}
 	if l.parent.Fans {
 		l.found.Vanished, err = l.x.store.Vanished(ctx, l.parent)
 	}
@@ -193,6 +197,19 @@ func (l *listing) zone(s *daybook.Subject) (zoned, bool) {
 		l.found.Next = z.opens
 	}
 	return z, false
+}
+
+// onceMore lets everything be listed once more when the hour has come in the last zone there is, so that whoever moved
+// meanwhile is added.
+func (l *listing) onceMore() error {
+	if l.job.Zone != daybook.ZoneOfSubject || !l.found.Next.IsZero() {
+		return nil
+	}
+	_, last, err := l.x.o.InZone(l.job, calendar.LastZone, l.parent.Window.Label)
+	if err == nil && last.After(l.parent.BegunAt) {
+		l.found.Next = last
+	}
+	return err
 }
 
 // flush writes the batch, for as long as the ledger does not answer and ctx lasts.

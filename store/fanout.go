@@ -644,3 +644,18 @@ func (s *Store) ReplaySubjects(ctx context.Context, k, after daybook.Key, who, n
 	})
 	return replayed, next, err
 }
+
+const selectSubjectLetters = `SELECT key FROM daybook_letters WHERE parent = $1 AND parent <> '' AND state = 'open' AND (kind = 'unknown') = ($2 = 1) ORDER BY key LIMIT $3`
+
+// SubjectLetters returns the first keys of the subjects of a run whose letters stand open: those of unknown outcomes, or the
+// others.
+func (s *Store) SubjectLetters(ctx context.Context, parent daybook.Key, unknown bool, limit int) ([]daybook.Key, error) {
+	var keys []daybook.Key
+	err := s.read(ctx, "list the letters of the subjects of "+string(parent), selectSubjectLetters, func(rows *sql.Rows) error {
+		var k daybook.Key
+		err := rows.Scan(&k)
+		keys = append(keys, k)
+		return err
+	}, string(parent), bit(unknown), limited(limit))
+	return keys, err
+}

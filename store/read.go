@@ -240,17 +240,23 @@ func (s *Store) Spans(ctx context.Context, job string, from time.Time) ([]dayboo
 // Twice the same look into the index: joined by the key it would be a hash of all runs on PostgreSQL.
 const selectLastGood = `SELECT j.name, j.formerly,
   COALESCE((SELECT g.key FROM daybook_runs g WHERE g.job = j.name AND g.parent = '' AND g.state = 'done' ORDER BY g.start_us DESC, g.key DESC LIMIT 1), ''),
-  COALESCE((SELECT g.ended_us FROM daybook_runs g WHERE g.job = j.name AND g.parent = '' AND g.state = 'done' ORDER BY g.start_us DESC, g.key DESC LIMIT 1), 0)
+  COALESCE((SELECT g.ended_us FROM daybook_runs g WHERE g.job = j.name AND g.parent = '' AND g.state = 'done' ORDER BY g.start_us DESC, g.key DESC LIMIT 1), 0),
+  COALESCE((SELECT g.start_us FROM daybook_runs g WHERE g.job = j.name AND g.parent = '' AND g.state = 'done' ORDER BY g.start_us DESC, g.key DESC LIMIT 1), 0)
 FROM daybook_jobs j`
+
+// A run whose subjects have all ended is good, whatever letters of theirs stand open.
+const selectResting = `SELECT job, key, claimed_us, start_us FROM daybook_live WHERE rests = 1 AND state = 'running' ORDER BY start_us`
 
 // LastGood implements daybook.Reader: the newest done window of every job that has one.
 func (s *Store) LastGood(ctx context.Context) (map[string]daybook.Good, error) {
 	good, formerly := make(map[string]daybook.Good), make(map[string][]string)
+	starts := make(map[string]int64)
 	err := s.read(ctx, "read the last good windows", selectLastGood, func(rows *sql.Rows) error {
 		var job, earlier string
 		var g daybook.Good
-		var ended int64
-		err := rows.Scan(&job, &earlier, &g.Key, &ended)
+		var ended, start int64
+		err := rows.Scan(&job, &earlier, &g.Key, &ended, &start)
+		starts[job] = start
 		g.EndedAt = at(ended)
 		if g.Key != "" {
 			good[job] = g
@@ -259,7 +265,23 @@ func (s *Store) LastGood(ctx context.Context) (map[string]daybook.Good, error) {
 		}
 		return err
 	})
+	if err != nil {
+		return nil, err
+	}
+	err = s.read(ctx, "read the windows that only letters keep open", selectResting, func(rows *sql.Rows) error {
+		var job string
+		var g daybook.Good
+		var ended, start int64
+		err := rows.Scan(&job, &g.Key, &ended, &start)
+		if g.EndedAt = at(ended); start >= starts[job] {
+			good[job], starts[job] = g, start
+		}
+		return err
+	})
 	for job, names := range formerly {
+		if _, ok := good[job]; ok {
+			continue
+		}
 		for _, n := range names {
 			if g, ok := good[n]; ok {
 				good[job] = g

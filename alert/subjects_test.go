@@ -1,0 +1,53 @@
+package alert
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/internal/lang"
+	"github.com/daybook-run/daybook/internal/notice"
+)
+
+// TestSubjectsShareAnAlert: one is told as its own, several by their names, and more than twenty by a number.
+func TestSubjectsShareAnAlert(t *testing.T) {
+	at := time.Date(2026, 3, 29, 1, 0, 37, 0, time.UTC)
+	const parent = "renew:2026-03-29"
+	told := func(n int, l string) Text {
+		f := Facts{Run: &daybook.Run{Key: parent, Job: "renew", Fans: true, Attempts: 1, State: daybook.Running, Zone: "Europe/Berlin", Effects: daybook.Once}, Purpose: notice.First, Round: 1, Now: at,
+			Counts: &daybook.SubjectCounts{Of: 100, Letters: int64(n), States: map[daybook.State]int64{daybook.Done: int64(100 - n)}}}
+		for i := range min(n, listedSubjects) {
+			f.Subjects = append(f.Subjects, daybook.Key(fmt.Sprintf("%s/sub_%02d", parent, i+13)))
+		}
+		if n == 1 {
+			f.Run = &daybook.Run{Key: f.Subjects[0], Job: "renew", Attempts: 1, State: daybook.Dead, Zone: "Europe/Berlin", Effects: daybook.Once,
+				Effect: &daybook.StepRecord{Key: f.Subjects[0], Step: daybook.StepRun, State: daybook.EffectRefused, Generation: 1}}
+		}
+		a := daybook.NewAlert(daybook.AlertDeadLetter, parent, "renew", daybook.P0, "402 card_declined", "", at)
+		return Write(lang.For(l), notice.Row{Alert: *a, Number: 91}, f)
+	}
+	for _, c := range []struct {
+		n    int
+		want []string
+		not  string
+	}{
+		{1, []string{"[P0] renew:2026-03-29/sub_13 ", "Run: 99 of 100 subjects done, 1 dead, 0 unknown", "daybook dead replay renew:2026-03-29/sub_13 ", "#run@2"}, "Subjects:"},
+		{3, []string{"[P0] renew:2026-03-29 ", "Subjects: ", "sub_13, sub_14, sub_15\n", "daybook dead replay renew:2026-03-29 "}, "more"},
+		{25, []string{"sub_32 and 5 more\n", "75 of 100"}, "sub_33"},
+	} {
+		text := told(c.n, lang.English)
+		for _, w := range c.want {
+			if !strings.Contains(text.Body, w) {
+				t.Errorf("%d: no %q in\n%s", c.n, w, text.Body)
+			}
+		}
+		if strings.Contains(text.Body, c.not) {
+			t.Errorf("%d: %q in\n%s", c.n, c.not, text.Body)
+		}
+	}
+	if text := told(3, lang.Chinese); !strings.Contains(text.Body, "业务对象：sub_13") {
+		t.Error(text.Body)
+	}
+}
