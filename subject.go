@@ -22,7 +22,6 @@ type Lister func(ctx context.Context, w Window) iter.Seq2[Subject, error]
 type Handling struct {
 	Ask  func(ctx context.Context, wireKey string) (any, Answer, error) // the probe of the whole attempt
 	List Lister
-	Env  func() (map[string]string, error) // secrets, looked up when an attempt starts
 }
 
 // HandleOption says more about how a job is done.

@@ -322,3 +322,32 @@ func FuzzHashPayload(f *testing.F) {
 		}
 	})
 }
+
+// TestTriggersOfARunWithSubjects is the row of the table about them: counts stand in the answer.
+func TestTriggersOfARunWithSubjects(t *testing.T) {
+	letters := Standing{Exists: true, State: Running, FannedOut: true, Failed: true}
+	unknown := Standing{Exists: true, State: Running, FannedOut: true, Unknown: true}
+	both := Standing{Exists: true, State: Retryable, FannedOut: true, Failed: true, Unknown: true}
+	underWay := Standing{Exists: true, State: Running, FannedOut: true, UnderWay: true, Failed: true, Unknown: true}
+	for _, c := range []struct {
+		source Source
+		s      Standing
+		want   Reply
+	}{
+		{SourceSchedule, letters, Reply{Refused, ActNone, 4, 409, BecauseSubjects}},
+		{SourceManual, letters, Reply{Refused, ActNone, 4, 409, BecauseSubjects}},
+		{SourceAPI, unknown, Reply{Refused, ActNone, 4, 409, BecauseSubjects}},
+		{SourceReplay, letters, Reply{Started, ActReplaySubjects, 0, 201, BecauseReplayed}},
+		{SourceReplay, both, Reply{Started, ActReplaySubjects, 0, 201, BecauseReplayed}},
+		{SourceReplay, unknown, Reply{Refused, ActNone, 4, 409, BecauseSubjects}},
+		{SourceManual, underWay, Reply{Joined, ActNone, 0, 202, BecauseRunning}},
+		{SourceReplay, underWay, Reply{Joined, ActNone, 0, 202, BecauseRunning}},
+		{SourceSchedule, underWay, Reply{Joined, ActNone, 0, 202, BecauseRunning}},
+		{SourceManual, Standing{Exists: true, State: Running, FannedOut: true}, Reply{Joined, ActNone, 0, 202, BecauseRunning}},
+		{SourceOnce, letters, Reply{Refused, ActNone, ExitDaybook, 409, BecauseSubjects}},
+	} {
+		if got := Decide(Ask{Source: c.source}, c.s); got != c.want {
+			t.Errorf("%s of %+v: %+v, want %+v", c.source, c.s, got, c.want)
+		}
+	}
+}

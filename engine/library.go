@@ -41,7 +41,7 @@ func (e *Engine) Handle(job daybook.Job, work func(ctx context.Context, r *daybo
 	for _, o := range options {
 		o(&h)
 	}
-	d := Definition{Job: job, Do: work, Ask: h.Ask, List: h.List, Env: h.Env}
+	d := Definition{Job: job, Do: work, Ask: h.Ask, List: h.List}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.stop != nil {

@@ -453,6 +453,7 @@ var standings = []struct {
 	{"dead, it did not happen", "死信，没有发生", daybook.Standing{Exists: true, State: daybook.Dead, LetterKind: daybook.LetterFailed, LetterState: daybook.LetterOpen}},
 	{"dead, nobody knows whether it happened", "死信，不知道是否发生", daybook.Standing{Exists: true, State: daybook.Dead, LetterKind: daybook.LetterUnknown, LetterState: daybook.LetterOpen}},
 	{"dead, closed by a person", "死信，已被人关闭", daybook.Standing{Exists: true, State: daybook.Dead, LetterKind: daybook.LetterFailed, LetterState: daybook.LetterDismissed}},
+	{"done for each of its subjects: none is under way, letters are open", "逐个业务对象执行：没有进行中的，还有未处理的死信", daybook.Standing{Exists: true, State: daybook.Running, FannedOut: true, Failed: true}},
 	{"skipped", "已跳过", daybook.Standing{Exists: true, State: daybook.Skipped}},
 	{"covered by a later window", "已合并到后面的窗口", daybook.Standing{Exists: true, State: daybook.Coalesced}},
 	{"cancelled", "已取消", daybook.Standing{Exists: true, State: daybook.Cancelled}},
@@ -461,7 +462,7 @@ var standings = []struct {
 
 // becauses say in a word or two why something is refused, or what to do.
 var becauses = map[string][2]string{
-	daybook.BecauseNoKey: {"no such key", "没有这个键"}, daybook.BecausePaused: {"resume it first", "先恢复任务"}, daybook.BecauseLetter: {"replay it", "请重放"},
+	daybook.BecauseNoKey: {"no such key", "没有这个键"}, daybook.BecausePaused: {"resume it first", "先恢复任务"}, daybook.BecauseLetter: {"replay it", "请重放"}, daybook.BecauseSubjects: {"with the counts; replay it", "并给出各项数目；请重放"},
 	daybook.BecauseUnknown: {"settle it first", "先核定"}, daybook.BecauseDismissed: {"reopen it first", "先重新打开"}, daybook.BecauseCancelled: {"reopen it first", "先重新打开"},
 	daybook.BecauseNothingToReplay: {"nothing ran", "没有运行过"}, daybook.BecauseSkipped: {"nothing ran", "没有运行过"}, daybook.BecauseCovered: {"names that run", "并指出那次运行"},
 	daybook.BecausePayload: {"with the difference", "并给出差异"}, daybook.BecauseNotOpen: {"not yet", "未到时间"},

@@ -152,7 +152,7 @@ max month none one pause ping program quoted receipt retry schedule sh shift ste
 expect file fire first forever headers host http https id int jitter job jobs last lang local log long manual max_silence
 message missed name never next off on overlap owner path previous probe probe_url quarter remembers renew repeat
 repeatable result retention retry_after root run set shell skip slots steps string sub timezone true type url user wait
-week weekend work window zone subject subjects sql dsn api clock dumb gap from to in yaml md saas zh en CN
+week weekend work window zone subject subjects sub_1 window_start window_end sql dsn mysql id api clock dumb gap from to in yaml md saas zh en CN
 cron hourly daily weekly monthly quarterly yearly annually midnight reboot business
 mon tue wed thu fri sat sun jan dec
 pgx read write default_query_exec_mode exec target_session_attrs ignore_startup_parameters busy_timeout deferred foreign_keys immediate journal_mode synchronous command engine system etc healthz kill lsof fuser
@@ -163,7 +163,7 @@ PRAGMA PUT PostgreSQL README RFC RHEL Read SIGHUP Role Run SIGTERM SQLite Schema
 Asia Shanghai Europe Berlin America New_York
 ExecStart OnCalendar User
 CRLF Field ICS Idempotency KILL Key LF MB Name PGPASSFILE Standard Structured TERM
-Webhooks XDG_STATE_HOME YAML COMMAND COPY DD DIR FILE ID JOB KEY LABEL MM NAME OTHER SUBJECT YYYY ZONE
+Webhooks XDG_STATE_HOME YAML COMMAND COPY DD DIR FILE ID JOB KEY LABEL MM NAME OTHER SUBJECT WINDOW SELECT AS YYYY ZONE
 `)
 
 var latinWord = regexp.MustCompile(`[A-Za-z][A-Za-z_]*[A-Za-z]`)

@@ -1,0 +1,58 @@
+package lang
+
+// zhSubjects are the sentences about subjects: where they are listed, and how they stand.
+var zhSubjects = map[string]string{
+	// Answers and tables.
+	"  subjects  %s": "  业务对象  %s",
+	"subjects":       "业务对象",
+	"under way":      "进行中",
+	"repeated":       "重复",
+	"faulty":         "有误",
+	"vanished":       "不再列出",
+	"%d running, %d to be tried again, %d wait for their turn":                               "%d个运行中，%d个等待重试，%d个排队中",
+	"%d rows of the listing named a subject that it had named before: each is done once":     "列表有%d行重复了前面的业务对象：每个只执行一次",
+	"%d rows of the listing name no subject: %s":                                             "列表有%d行没有指明业务对象：%s",
+	"%d subjects of an earlier listing are not named any more; their runs stand as they are": "先前列出的%d个业务对象不再列出；它们的运行保持原状",
+	"%s → subjects %d of %d": "%s → 业务对象%d/%d",
+
+	// The file.
+	"name of a listing, or one as under subjects": "列表的名称，或像 subjects 下那样写一个",
+	"map of listings":       "列表的映射",
+	"sqlite:PATH or secret": "sqlite:PATH 或密钥引用",
+	"for each window the subjects are listed, and the job is done once for each of them, under JOB:WINDOW/SUBJECT": "每个业务窗口先列出业务对象，再为每个对象执行一次任务，键为 JOB:WINDOW/SUBJECT",
+	"none: the zone of the job": "无：用任务的时区",
+	"subject: each subject's own zone decides when its date begins; each zone is listed at its own hour, and all once more after the last":                                                "subject：日期从何时开始由各业务对象自己的时区决定；每个时区到点时列出，最后一个时区之后再全部列出一次",
+	"listings of subjects, by name; a job names one, and is done for each of its subjects by itself":                                                                                      "业务对象的列表，按名称；任务指明一个，并为其中每个对象分别执行",
+	"the database that is asked, only to be read: sqlite:PATH, counted from the folder of this file, or a secret that holds postgres://… or mysql://…":                                    "查询的数据库，只读：sqlite:PATH（相对于本文件所在目录），或保存 postgres://… 或 mysql://… 的密钥引用",
+	"a SELECT with the column subject, an optional column zone, and the payload in the others; :date :window :window_start :window_end stand for the window":                              "一条 SELECT：subject 列，可选的 zone 列，其余各列为载荷；:date :window :window_start :window_end 代表业务窗口",
+	"address that answers with JSON lines, or a JSON array, of objects with subject, an optional zone, and the payload; {date} {window} {window_start} {window_end} stand for the window": "返回 JSON 行或 JSON 数组的地址，每项含 subject、可选的 zone 和载荷；业务窗口以花括号中的 date、window、window_start、window_end 代表",
+	"%s has both a url and a query": "%s同时有 url 和查询",
+	"%s lists nothing":              "%s什么也没有列出",
+	"%s has no dsn":                 "%s没有 dsn",
+	"add dsn: \"file:/path\" or dsn: \"${NAME}\", which hold the URL of the database": "加上 dsn: \"file:/path\" 或 dsn: \"${NAME}\"，其中保存数据库的 URL",
+	"%s: there is no listing %s":                    "%s：没有列表%s",
+	"add it under subjects, at the top of the file": "把它加到文件顶层的 subjects 下",
+	"dsn of the subjects":                           "业务对象的 dsn",
+	"url of the subjects":                           "业务对象的 url",
+	"write the name of a listing and below it, indented, dsn and sql, or url":   "写上列表的名称，并在下面缩进写 dsn 和 sql，或 url",
+	"subjects: %s cannot name a listing":                                        "subjects：%s不能作列表的名称",
+	"write {dsn: …, sql: SELECT …} or {url: …}":                                 "写 {dsn: …, sql: SELECT …} 或 {url: …}",
+	"job %s: zone: subject with windows shorter than a day":                     "任务%s：zone: subject 的业务窗口短于一天",
+	"a zone decides when a date begins: use window: day, or one that is longer": "时区决定日期从何时开始：用 window: day 或更长的窗口",
+
+	// Listings.
+	"this program can ask no database for subjects":                          "本程序不能向数据库查询业务对象",
+	"an item has no name subject":                                            "有一项没有名称 subject",
+	"answer {\"subject\": \"sub_1\"}, one a line, or a JSON array of these":  "返回 {\"subject\": \"sub_1\"}，每行一个，或由它们组成的 JSON 数组",
+	"there is no column subject":                                             "没有 subject 列",
+	"name one with AS: SELECT id AS subject":                                 "用 AS 命名一列：SELECT id AS subject",
+	"the query is empty":                                                     "查询是空的",
+	"the query is more than one statement":                                   "查询不止一条语句",
+	"keep the SELECT alone":                                                  "只留那条 SELECT",
+	":%s is no name that a query can use":                                    ":%s不是查询可用的名称",
+	"did you mean :%s?":                                                      "是不是想写 :%s？",
+	"the query has two columns called %s":                                    "查询有两列都叫%s",
+	"give one of them another name with AS":                                  "用 AS 给其中一列改名",
+	"the dsn is of no known kind":                                            "dsn 的种类不认识",
+	"write sqlite:PATH, postgres://user@host/name or mysql://user@host/name": "写 sqlite:PATH、postgres://user@host/name 或 mysql://user@host/name",
+}
