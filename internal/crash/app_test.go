@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -203,13 +202,9 @@ func (a *renewer) ask(_ context.Context, wireKey string) (string, daybook.Answer
 func TestAnApplicationIsKilledAtEveryBoundary(t *testing.T) {
 	onBoth(t, "  none: {window: day, run: [\"true\"]}\n", func(w *world) {
 		b := newBoundaries(w)
-		dir := filepath.Join(w.dir, "state", "daybook", "run", "app") // it leaves nothing there
-		if path, lite := strings.CutPrefix(w.url, "sqlite:"); lite {
-			dir = path + "-run"
-		}
 		db := w.handles()
 		_, err := db.Write.ExecContext(t.Context(), `CREATE TABLE crash_paid (key TEXT NOT NULL)`)
-		if err = errors.Join(err, db.Write.Close(), db.Read.Close(), os.MkdirAll(dir, 0o700)); err != nil {
+		if err = errors.Join(err, db.Write.Close(), db.Read.Close()); err != nil {
 			t.Fatal(err)
 		}
 		charge := []string{"charge-begun", "charge-sent", "charge-had"}
@@ -218,9 +213,9 @@ func TestAnApplicationIsKilledAtEveryBoundary(t *testing.T) {
 		if strings.HasPrefix(w.url, "postgres") { // a ledger on SQLite has one writer: nobody else would come to a point meanwhile
 			points = append(points, "extend-open")
 		}
-		b.killed([]victim{{"app", points, slices.Concat(charge, undo), mail, nil, true}}, func(cmd *exec.Cmd) { cmd.Path, cmd.Args = w.me, []string{w.me, "app"} })
+		b.killed([]victim{{"app", points, slices.Concat(charge, undo), mail, nil, true, nil}}, func(cmd *exec.Cmd) { cmd.Path, cmd.Args = w.me, []string{w.me, "app"} })
 		if !slices.Contains(points, "extend-open") {
-			b.killed([]victim{{"app", []string{"extend-open"}, nil, mail, nil, true}}, func(cmd *exec.Cmd) { cmd.Path, cmd.Args = w.me, []string{w.me, "app"} })
+			b.killed([]victim{{"app", []string{"extend-open"}, nil, mail, nil, true, nil}}, func(cmd *exec.Cmd) { cmd.Path, cmd.Args = w.me, []string{w.me, "app"} })
 		}
 		for _, n := range b.all {
 			rows := 0

@@ -66,6 +66,8 @@ type boundaries struct {
 	*line
 	day time.Time
 	all []*boundary
+	// busyElsewhere reports whether somebody works for a key of whom the processes here do not tell; nil: nobody.
+	busyElsewhere func(key string) bool
 }
 
 func newBoundaries(w *world) *boundaries {
@@ -222,6 +224,9 @@ func (b *boundaries) settle(keys []*boundary) {
 			if want := n.unknown; (n.letters > 0) != want {
 				b.t.Errorf("%s, killed at %s: a person was asked %d times", n.key, n.point, n.letters)
 				b.story(n.key)
+				if n.undoes() {
+					b.story(n.key + "~undo")
+				}
 			}
 		}
 	})
@@ -240,7 +245,7 @@ func (b *boundaries) settled(c *control.Control, n *boundary) bool {
 	} else if state == daybook.Done {
 		return true
 	}
-	if state != daybook.Dead || b.working(under) {
+	if state != daybook.Dead || b.working(under) || b.busyElsewhere != nil && b.busyElsewhere(under) {
 		return false
 	}
 	r, err := c.Run(b.t.Context(), daybook.Key(under))
@@ -335,12 +340,13 @@ func TestKilledAtEveryBoundary(t *testing.T) {
 	onBoth(t, boundaryJobs, func(w *world) {
 		b := newBoundaries(w)
 		b.killed([]victim{
-			{"script", slices.Concat(scriptPoints, effectPoints), barePoints, never, func(v *visit) { slay(scriptOf(v.pid)) }, false},
-			{"effect", effectPoints, barePoints, mail, func(v *visit) { slay(effectOf(v.pid)) }, false},
-			{"branch", append([]string{"asked"}, effectPoints...), barePoints, mail, func(v *visit) { slay(effectOf(v.pid), v.pid) }, false},
-			{"serve", slices.Concat([]string{"asked", "ladder"}, scriptPoints, effectPoints, undoPoints), slices.Concat(barePoints, undoPoints), never, nil, true},
-			{"all", slices.Concat([]string{"asked", "ladder"}, scriptPoints, effectPoints, undoPoints), slices.Concat(barePoints, undoPoints), mail, nil, true},
+			{"script", slices.Concat(scriptPoints, effectPoints), barePoints, never, func(v *visit) { slay(scriptOf(v.pid)) }, false, nil},
+			{"effect", effectPoints, barePoints, mail, func(v *visit) { slay(effectOf(v.pid)) }, false, nil},
+			{"branch", append([]string{"asked"}, effectPoints...), barePoints, mail, func(v *visit) { slay(effectOf(v.pid), v.pid) }, false, nil},
+			{"serve", slices.Concat([]string{"asked", "ladder"}, scriptPoints, effectPoints, undoPoints), slices.Concat(barePoints, undoPoints), never, nil, true, nil},
+			{"all", slices.Concat([]string{"asked", "ladder"}, scriptPoints, effectPoints, undoPoints), slices.Concat(barePoints, undoPoints), mail, nil, true, nil},
 		})
+		b.noDirectories()
 	})
 }
 
@@ -351,7 +357,8 @@ type victim struct {
 	bare    []string
 	unknown func(point string) bool // of paid
 	kill    func(v *visit)
-	serves  bool // the daybook that serves is killed
+	serves  bool   // the daybook that serves is killed
+	also    func() // kills somebody else, and starts him again
 }
 
 func mail(point string) bool { return strings.HasPrefix(point, "mail-") }
@@ -377,6 +384,9 @@ func (b *boundaries) killed(victims []victim, change ...func(*exec.Cmd)) {
 				victim.kill(b.visit(n.key))
 			}
 		}
+		if victim.also != nil {
+			victim.also()
+		}
 		if victim.serves {
 			b.kill(s, victim.name == "all")
 			s = b.served(change...)
@@ -386,5 +396,4 @@ func (b *boundaries) killed(victims []victim, change ...func(*exec.Cmd)) {
 		b.t.Logf("%s killed at %d points: settled after %s", victim.name, len(keys), time.Since(began).Round(time.Millisecond))
 	}
 	b.judge()
-	b.noDirectories()
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/daybook-run/daybook"
 )
 
 // gate stops the work of a key where it comes by a point, once, until it is let go. A line of text is enough to come by, so a
@@ -146,6 +149,7 @@ func newLine(t testing.TB, g *gate, to string) *line {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /charges", func(w http.ResponseWriter, r *http.Request) { l.forward(w, r, "charge-sent") })
 	mux.HandleFunc("POST /refunds", func(w http.ResponseWriter, r *http.Request) { l.forward(w, r, "undo-sent") })
+	mux.HandleFunc("GET /probe", l.probe)
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) { l.forward(w, r, "asked") })
 	mux.HandleFunc("POST /mails", func(w http.ResponseWriter, r *http.Request) { l.mail(w, r, l.mails, "mail-sent") })
 	mux.HandleFunc("POST /sorry", func(w http.ResponseWriter, r *http.Request) { l.mail(w, r, l.sorry, "sorry-sent") })
@@ -195,6 +199,28 @@ func (l *line) forward(w http.ResponseWriter, r *http.Request, point string) {
 	}
 	w.WriteHeader(answer.StatusCode)
 	_, _ = w.Write(text)
+}
+
+// probe answers whether a charge or a refund happened. About mail nobody can tell.
+func (l *line) probe(w http.ResponseWriter, r *http.Request) {
+	wireKey, path, said := r.URL.Query().Get("key"), "/charges", daybook.CannotTell
+	if strings.Contains(wireKey, "~undo") {
+		path = "/refunds"
+	}
+	if strings.Contains(wireKey, "#charge") {
+		answer, err := client.Get(l.to + path + "?key=" + url.QueryEscape(wireKey))
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		_ = answer.Body.Close()
+		switch answer.StatusCode {
+		case http.StatusOK:
+			said = daybook.Yes
+		case http.StatusNotFound:
+			said = daybook.No
+		}
+	}
+	fmt.Fprintf(w, `{"answer":%q}`, said)
 }
 
 func (l *line) takes(from map[string]bool, key string) bool {

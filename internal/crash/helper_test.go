@@ -118,6 +118,8 @@ func helper(args []string) int {
 		return askFar()
 	case "far":
 		return farStep(args[1])
+	case "service":
+		return new(service).serve(args[1])
 	case "fan":
 		return fanApp()
 	case "app":
