@@ -219,8 +219,18 @@ func (b *boundaries) release(keys []*boundary, stopped []int) {
 func (b *boundaries) settle(keys []*boundary) {
 	b.t.Helper()
 	b.desk(func(c *control.Control) {
+		left := slices.Clone(keys)
+		defer func() {
+			if len(left) > 0 {
+				b.t.Logf("%s, killed at %s, is not settled", left[0].key, left[0].point)
+				b.story(left[0].key)
+			}
+		}()
+		b.until("all are settled", func() bool {
+			left = slices.DeleteFunc(left, func(n *boundary) bool { return b.settled(c, n) })
+			return len(left) == 0
+		})
 		for _, n := range keys {
-			b.until(n.key+" after "+n.point+" is settled", func() bool { return b.settled(c, n) })
 			if want := n.unknown; (n.letters > 0) != want {
 				b.t.Errorf("%s, killed at %s: a person was asked %d times", n.key, n.point, n.letters)
 				b.story(n.key)
