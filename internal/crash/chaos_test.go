@@ -216,12 +216,14 @@ func (c *chaos) pass(d time.Duration) {
 	}
 }
 
-// settle lets one process bring everything to its end that was owed when the last kill came, and stops it.
+// settle lets one process bring everything to its end that was owed when the last kill came, and stops it. p may be nil.
 func (c *chaos) settle(p *people) {
 	c.t.Helper()
 	c.fault(`{"fault":"slow","times":0}`) // none is left over
 	for _, kind := range []string{"probe", "memory", "neither", "fan"} {
-		c.card(c.t, renewals+kind+"/second", true)
+		if p != nil {
+			c.card(c.t, renewals+kind+"/second", true)
+		}
 	}
 	for _, s := range c.alive()[1:] {
 		c.kill(s, false)
@@ -251,7 +253,10 @@ func (c *chaos) settle(p *people) {
 	for before, now := "", "?"; now != ""; { // many kills leave a long line, which is done one by one
 		before = now
 		c.until("something more of what is owed is settled", func() bool {
-			n := p.tidy()
+			n := 0
+			if p != nil {
+				n = p.tidy()
+			}
 			if now = left(); n > 0 {
 				now += fmt.Sprintf(" %d renewals;", n)
 			}

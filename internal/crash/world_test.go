@@ -94,7 +94,7 @@ type served struct {
 
 func (s *served) pid() int { return s.cmd.Process.Pid }
 
-// newWorld makes a world on a database of a kind, with the jobs of a file. In the jobs, ME stands for this program as a
+// newWorld makes a world on a database of a kind, or on a PostgreSQL by its URL, with the jobs of a file. In the jobs, ME stands for this program as a
 // helper.
 func newWorld(t testing.TB, kind, jobs string) *world {
 	t.Helper()
@@ -115,6 +115,8 @@ func newWorld(t testing.TB, kind, jobs string) *world {
 	case "shared postgres":
 		driver, w.url = "pgx", pgtest.URL(t)
 		source = w.url
+	default: // the URL of a PostgreSQL
+		driver, w.url, source = "pgx", kind, kind
 	}
 	if w.log, err = os.Create(filepath.Join(w.dir, "serve.log")); err != nil {
 		t.Fatal(err)
