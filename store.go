@@ -298,6 +298,8 @@ type Node struct {
 	Offset    time.Duration // of the database's clock against this node's
 	BootID    string
 	BootClock time.Duration // since boot, suspend included, at SeenAt
+	Overtaken int           // jobs that it plans no more: another node loaded another definition
+	Calls     NodeCalls
 }
 
 // LedgerInfo describes the ledger itself.
@@ -319,6 +321,16 @@ type Listener interface {
 	// It calls listening once it hears, and heard for each call.
 	Listen(ctx context.Context, channel string, listening, heard func()) error
 }
+
+// NodeCalls says whether what other nodes make due is told to a node.
+type NodeCalls string
+
+// Whether calls come through. Without them a node polls, as it does in any case.
+const (
+	CallsNone NodeCalls = ""     // there are none: one machine, or a node that does not listen
+	CallsCome NodeCalls = "come" // they come through
+	CallsLost NodeCalls = "lost" // none does, as behind a pooler in transaction mode
+)
 
 // Keeper looks after the ledger as a whole.
 type Keeper interface {

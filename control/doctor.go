@@ -31,6 +31,7 @@ type Finding struct {
 const (
 	horizonMin    = 45 * 24 * time.Hour // a business calendar must reach this far
 	offsetMax     = 5 * time.Second     // of a node's clock against the database's
+	offsetTold    = time.Second         // of the same: it drifts
 	letterMax     = 24 * time.Hour      // open letters
 	walMax        = 256 << 20           // bytes of SQLite's write-ahead log
 	accountedDays = 7 * 24 * time.Hour  // how far back windows are compared with rows
@@ -109,20 +110,10 @@ func (d *doctor) nodes(ctx context.Context) error {
 	}
 	here, _ := calendar.TZData()
 	sound := true
-	warn := func(level Level, what, do daybook.Text) {
-		sound = false
-		d.add(level, what, do)
-	}
 	for _, n := range d.alive {
-		if n.Offset > offsetMax || n.Offset < -offsetMax {
-			warn(LevelBad, offsetText(n), offsetDo)
-		}
-		if version, _, _ := strings.Cut(n.TZData, " "); version != "" && version != here {
-			warn(LevelWarn, tzdataText(n, here), tzdataDo)
-		}
-		if n.Version != d.alive[0].Version {
-			warn(LevelWarn, versionText(n, d.alive[0]), versionDo)
-		}
+		found := differences(n, d.alive)
+		sound = sound && len(found) == 0
+		d.found = append(d.found, found...)
 	}
 	if sound {
 		d.add(LevelOK, nodesText(d.alive, here), daybook.Text{})

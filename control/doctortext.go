@@ -14,6 +14,9 @@ var (
 	onceWaitsDo = daybook.Say("the next call of its line goes on; daybook run list names it")
 	queueDo     = daybook.Say("raise slots, or look at what is running: daybook run list --state running")
 	offsetDo    = daybook.Say("set the clock of that machine: a node that is off by more than 5 s claims nothing")
+	driftDo     = daybook.Say("let a time service keep the clock of that machine: beyond 5 s it claims nothing")
+	overtakenDo = daybook.Say("load the newer file there: daybook serve takes it at SIGHUP or when it is started again")
+	deafDo      = daybook.Say("a pooler in transaction mode stands in between: nothing is lost, what other nodes make due starts within a second; a URL that leads past it makes it faster")
 	tzdataDo    = daybook.Say("give all machines the same zone data, so that they agree on coming windows")
 	versionDo   = daybook.Say("run one version everywhere")
 	lettersDo   = command("daybook dead list")
@@ -78,6 +81,15 @@ func queueText(late time.Duration) daybook.Text {
 
 func offsetText(n daybook.Node) daybook.Text {
 	return daybook.Say("node %s: its clock is off by %s", whoever(n.Host), n.Offset.Round(time.Millisecond))
+}
+
+func overtakenText(n daybook.Node) daybook.Text {
+	return daybook.Say("node %s: %s", whoever(n.Host), daybook.Count(n.Overtaken, "%d job is planned there no more, as another node loaded a newer definition",
+		"%d jobs are planned there no more, as another node loaded newer definitions"))
+}
+
+func deafText(n daybook.Node) daybook.Text {
+	return daybook.Say("node %s hears no NOTIFY", whoever(n.Host))
 }
 
 func tzdataText(n daybook.Node, here string) daybook.Text {

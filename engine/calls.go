@@ -31,26 +31,17 @@ type ear struct {
 
 	mu    sync.Mutex
 	calls chan struct{} // one for each call that was heard; capacity 1
-	state earState
+	state daybook.NodeCalls
 }
-
-// earState is what a node says of its ear in the ledger.
-type earState string
-
-const (
-	earNone earState = ""        // there is nothing to hear
-	earOpen earState = "calls"   // calls come through
-	earDeaf earState = "no call" // none does
-)
 
 func newEar(l daybook.Listener, call func(context.Context) error, wake func(), log *slog.Logger) *ear {
 	return &ear{listener: l, call: call, wake: wake, log: log, calls: make(chan struct{}, 1)}
 }
 
 // State tells whether calls come through.
-func (e *ear) State() earState {
+func (e *ear) State() daybook.NodeCalls {
 	if e == nil {
-		return earNone
+		return daybook.CallsNone
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -58,7 +49,7 @@ func (e *ear) State() earState {
 }
 
 // set notes the state and reports whether it changed.
-func (e *ear) set(s earState) bool {
+func (e *ear) set(s daybook.NodeCalls) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	was := e.state
@@ -75,7 +66,7 @@ func (e *ear) run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, errDeaf):
-			if e.set(earDeaf) {
+			if e.set(daybook.CallsLost) {
 				e.log.Warn("NOTIFY does not come through, as with a pooler in transaction mode: what other nodes make due is found by polling, within a second",
 					"hint", "nothing is lost by it; a URL that leads past the pooler makes it faster")
 			}
@@ -144,7 +135,7 @@ func (e *ear) watch(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		if e.set(earOpen) {
+		if e.set(daybook.CallsCome) {
 			e.log.Info("calls of other nodes come through")
 		}
 		for quiet := false; !quiet; {

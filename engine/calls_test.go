@@ -132,7 +132,7 @@ func TestH43ListensAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = other.Close() })
-	soon(t, 10*time.Second, "calls come through", func() bool { return e.ear.State() == earOpen })
+	soon(t, 10*time.Second, "calls come through", func() bool { return e.ear.State() == daybook.CallsCome })
 	ask := asker(t, url)
 	kills := 10
 	if testing.Short() {
@@ -157,7 +157,7 @@ func TestH43ListensAgain(t *testing.T) {
 		soon(t, 3*time.Second, "done while nothing is heard", func() bool { return done.Load() == int64(n+1) })
 	}
 	t.Logf("killed %d times, listening again within %s", kills, slowest.Round(time.Millisecond))
-	soon(t, 10*time.Second, "calls come through", func() bool { return e.ear.State() == earOpen })
+	soon(t, 10*time.Second, "calls come through", func() bool { return e.ear.State() == daybook.CallsCome })
 	if n := log.count("does not come through"); n > 0 {
 		t.Errorf("a cut connection was taken for a pooler %d times", n)
 	}
@@ -169,7 +169,7 @@ func TestACallIsHeardAtOnce(t *testing.T) {
 	var log logged
 	var done atomic.Int64
 	e := listensOn(t, url, url, &log, counting(&done))
-	soon(t, 10*time.Second, "calls come through", func() bool { return e.ear.State() == earOpen })
+	soon(t, 10*time.Second, "calls come through", func() bool { return e.ear.State() == daybook.CallsCome })
 	ask := asker(t, url)
 	var all time.Duration
 	const n = 20
@@ -203,7 +203,7 @@ func TestH44ListenThroughAPooler(t *testing.T) {
 			t.Errorf("window %d was done after %s", i, took)
 		}
 	}
-	soon(t, 2*callWithin, "it is noticed", func() bool { return e.ear.State() == earDeaf })
+	soon(t, 2*callWithin, "it is noticed", func() bool { return e.ear.State() == daybook.CallsLost })
 	if n := log.count("NOTIFY does not come through, as with a pooler in transaction mode"); n != 1 {
 		t.Errorf("said %d times", n)
 	}
@@ -239,11 +239,11 @@ func TestADeafEarHearsAgain(t *testing.T) {
 		var ended sync.WaitGroup
 		ended.Go(func() { e.run(ctx) })
 		<-time.After(callWithin + time.Second)
-		if e.State() != earDeaf {
+		if e.State() != daybook.CallsLost {
 			t.Errorf("state %q after a call that was lost", e.State())
 		}
 		<-time.After(2*deafFor + 4*callWithin)
-		if e.State() != earOpen {
+		if e.State() != daybook.CallsCome {
 			t.Errorf("state %q after calls came through again", e.State())
 		}
 		if n := log.count("level=WARN"); n != 1 {
@@ -270,7 +270,7 @@ func TestAnIdleNodeIsQuiet(t *testing.T) {
 	var log logged
 	var done atomic.Int64
 	e := listensOn(t, proxy.URL(), proxy.URL(), &log, counting(&done))
-	soon(t, 10*time.Second, "calls come through", func() bool { return e.ear.State() == earOpen })
+	soon(t, 10*time.Second, "calls come through", func() bool { return e.ear.State() == daybook.CallsCome })
 	<-time.After(3 * time.Second) // what belongs to the start
 	const span = 20 * time.Second
 	before := proxy.Statements()

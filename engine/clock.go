@@ -17,6 +17,7 @@ import (
 const (
 	leapLimit   = time.Hour       // a wall clock this far ahead of the boot clock is not believed
 	offsetLimit = 5 * time.Second // a node this far from the database's clock claims nothing
+	offsetTold  = time.Second     // one this far from it drifts, and that is said
 	offsetEvery = time.Minute
 )
 
@@ -42,6 +43,7 @@ type clock struct {
 	mu       sync.Mutex
 	offset   time.Duration
 	measured time.Time
+	drifts   bool          // it was said that the clock is off
 	baseline time.Time     // the wall clock at boot, as it was believed last
 	known    atomic.Int64  // the same in nanoseconds since 1970, for other goroutines
 	behind   bool          // the wall clock was set back from there
@@ -118,6 +120,14 @@ func (c *clock) measure(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.offset, c.measured = offset, c.wall()
+	if drifts := offset.Abs() > offsetTold; drifts != c.drifts {
+		c.drifts = drifts
+		if drifts {
+			c.log.Warn("the clock of this machine is off the database's: what is done here goes by the database's", "off", (-offset).Round(time.Millisecond), "claims_nothing_beyond", offsetLimit)
+		} else {
+			c.log.Warn("the clock of this machine agrees with the database's again", "off", (-offset).Round(time.Millisecond))
+		}
+	}
 	return nil
 }
 

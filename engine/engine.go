@@ -478,6 +478,7 @@ func (s service) Tick(ctx context.Context, now time.Time) (bool, error) { return
 func (e *Engine) beat(ctx context.Context, now time.Time) error {
 	n := e.node
 	n.Offset, n.BootClock = e.clock.Offset(), e.o.Boot()
+	n.Overtaken, n.Calls = e.schedule.Overtaken(), e.ear.State()
 	return e.store.Beat(ctx, n, now)
 }
 

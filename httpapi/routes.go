@@ -94,6 +94,11 @@ var routes = []*route{
 		answers: map[int]any{200: control.StatusJSON{}},
 	},
 	{
+		method: http.MethodGet, path: "/api/v1/nodes", needs: viewer, do: (*api).nodes,
+		does:    "The processes that work on the ledger, whether they live, and in what they differ.",
+		answers: map[int]any{200: control.NodesJSON{}},
+	},
+	{
 		method: http.MethodGet, path: "/healthz", do: (*api).healthz,
 		does:    "The process lives.",
 		answers: map[int]any{200: ""},

@@ -126,6 +126,9 @@ func TestMethods(t *testing.T) {
 	if head.status != 200 || head.text != "" || head.header.Get("Content-Type") != get.header.Get("Content-Type") || head.header.Get("Content-Length") == "0" {
 		t.Errorf("HEAD: %d %v %q", head.status, head.header, head.text)
 	}
+	if g := d.call("GET", "/api/v1/nodes", "").is(t, 200); !strings.HasPrefix(g.text, `{"schema":"daybook/nodes.v1","nodes":[`) {
+		t.Errorf("nodes: %s", g.text)
+	}
 	if g := d.call("OPTIONS", "/status.json", ""); g.status != 204 || g.header.Get("Allow") != "GET, HEAD, OPTIONS" {
 		t.Errorf("OPTIONS: %d %v", g.status, g.header)
 	}

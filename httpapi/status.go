@@ -36,6 +36,15 @@ func (a *api) statusText(c *call) (answer, error) {
 	return answer{status: http.StatusServiceUnavailable, body: word + "\n" + strings.Join(lines, "\n") + "\n"}, nil
 }
 
+// nodes lists the processes on the ledger.
+func (a *api) nodes(c *call) (answer, error) {
+	views, err := a.c.NodeViews(c.Context())
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: 200, body: control.NewNodesJSON(views)}, nil
+}
+
 // healthz says that the process lives. It asks nothing of the ledger.
 func (a *api) healthz(*call) (answer, error) { return answer{status: 200, body: "OK\n"}, nil }
 

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -65,6 +66,8 @@ type Scheduler struct {
 	scans []*entry // by when their look-back is compared next
 
 	gone []string // jobs that Load retires
+
+	behind atomic.Int64 // jobs that are planned here no more: another process loaded another definition
 
 	held   []*entry // due, but nothing of their kind starts now
 	heldAt time.Time
@@ -142,6 +145,7 @@ func (s *Scheduler) Load(ctx context.Context, jobs []Job, retireOthers bool, now
 		known[st.Name] = st
 	}
 	s.jobs, s.queue, s.scans, s.held = make(map[string]*entry, len(jobs)), nil, nil, nil
+	s.behind.Store(0)
 	for _, j := range jobs {
 		s.enter(ctx, j, known[j.Name], now)
 	}
@@ -152,6 +156,9 @@ func (s *Scheduler) Load(ctx context.Context, jobs []Job, retireOthers bool, now
 func (s *Scheduler) ends(st daybook.JobState) bool {
 	return st.RetiredAt.IsZero() && (st.Home == s.o.Home || st.Home == daybook.HomeOnce)
 }
+
+// Overtaken counts the jobs that this process plans no more, as another one loaded another definition. Any goroutine may ask.
+func (s *Scheduler) Overtaken() int { return int(s.behind.Load()) }
 
 // Retire says which jobs of its home are done nowhere any more, for the next Load.
 func (s *Scheduler) Retire(names ...string) { s.gone = append(s.gone, names...) }
@@ -375,6 +382,9 @@ func (s *Scheduler) overtaken(ctx context.Context, e *entry, p daybook.Planned, 
 	s.o.Log.Error("overtaken", "job", e.Name, "err", text)
 	if err := s.store.Alert(ctx, daybook.NewAlert(daybook.AlertOvertaken, "", e.Name, e.Priority, text, "", now)); err != nil {
 		s.o.Log.Error("alert that a job was overtaken", "job", e.Name, "err", err)
+	}
+	if !e.overtaken {
+		s.behind.Add(1)
 	}
 	e.next, e.overtaken = time.Time{}, true
 }

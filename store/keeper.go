@@ -9,9 +9,10 @@ import (
 	"github.com/daybook-run/daybook"
 )
 
-const upsertNode = `INSERT INTO daybook_nodes (id, host, pid, role, version, tzdata, started_us, seen_us, stopped_us, offset_us, boot_id, boot_us)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-ON CONFLICT (id) DO UPDATE SET seen_us = excluded.seen_us, stopped_us = excluded.stopped_us, offset_us = excluded.offset_us, boot_us = excluded.boot_us`
+const upsertNode = `INSERT INTO daybook_nodes (id, host, pid, role, version, tzdata, started_us, seen_us, stopped_us, offset_us, boot_id, boot_us, overtaken, calls)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+ON CONFLICT (id) DO UPDATE SET seen_us = excluded.seen_us, stopped_us = excluded.stopped_us, offset_us = excluded.offset_us, boot_us = excluded.boot_us,
+  overtaken = excluded.overtaken, calls = excluded.calls`
 
 const moveSequence = `UPDATE daybook_ledger SET sequence = sequence + 1, written_us = CASE WHEN written_us < $1 THEN $1 ELSE written_us END`
 
@@ -24,7 +25,7 @@ const nodesKept = 30 * 24 * time.Hour
 func (s *Store) Beat(ctx context.Context, n daybook.Node, now time.Time) error {
 	return s.write(ctx, "beat", func(ctx context.Context, t *tx) error {
 		if _, err := t.exec(ctx, upsertNode, n.ID, n.Host, int64(n.PID), n.Role, n.Version, n.TZData, us(n.StartedAt), us(now), us(n.StoppedAt),
-			n.Offset.Microseconds(), n.BootID, n.BootClock.Microseconds()); err != nil {
+			n.Offset.Microseconds(), n.BootID, n.BootClock.Microseconds(), int64(n.Overtaken), string(n.Calls)); err != nil {
 			return err
 		}
 		if now.Sub(n.StartedAt) < 5*time.Second { // once, about when the node starts
@@ -37,7 +38,7 @@ func (s *Store) Beat(ctx context.Context, n daybook.Node, now time.Time) error {
 	})
 }
 
-const selectNodes = `SELECT id, host, pid, role, version, tzdata, started_us, seen_us, stopped_us, offset_us, boot_id, boot_us FROM daybook_nodes ORDER BY seen_us DESC LIMIT 100`
+const selectNodes = `SELECT id, host, pid, role, version, tzdata, started_us, seen_us, stopped_us, offset_us, boot_id, boot_us, overtaken, calls FROM daybook_nodes ORDER BY seen_us DESC LIMIT 100`
 
 // Nodes implements daybook.Keeper and daybook.Reader, the one seen last first.
 func (s *Store) Nodes(ctx context.Context) ([]daybook.Node, error) {
@@ -45,7 +46,7 @@ func (s *Store) Nodes(ctx context.Context) ([]daybook.Node, error) {
 	err := s.read(ctx, "read nodes", selectNodes, func(rows *sql.Rows) error {
 		var n daybook.Node
 		var started, seen, stopped, offset, boot int64
-		err := rows.Scan(&n.ID, &n.Host, &n.PID, &n.Role, &n.Version, &n.TZData, &started, &seen, &stopped, &offset, &n.BootID, &boot)
+		err := rows.Scan(&n.ID, &n.Host, &n.PID, &n.Role, &n.Version, &n.TZData, &started, &seen, &stopped, &offset, &n.BootID, &boot, &n.Overtaken, &n.Calls)
 		n.StartedAt, n.SeenAt, n.StoppedAt = at(started), at(seen), at(stopped)
 		n.Offset, n.BootClock = time.Duration(offset)*time.Microsecond, time.Duration(boot)*time.Microsecond
 		list = append(list, n)

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -215,6 +216,8 @@ type infoJSON struct {
 	WALBytes int64     `json:"wal_bytes"`
 	Runs     int64     `json:"runs"`
 	Serves   int       `json:"serves"`
+
+	Nodes []control.NodeJSON `json:"nodes"` // alive, or not seen any more without having stopped
 }
 
 func (a *app) dbInfo(ctx context.Context) error {
@@ -227,7 +230,13 @@ func (a *app) dbInfo(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		j := infoJSON{"daybook/ledger.v1", i.ID, i.Database, place(l.url, i), i.Schema, i.CreatedAt, i.Sequence, i.Bytes, i.WALBytes, i.Runs, len(s.Serves)}
+		nodes, err := c.NodeViews(ctx)
+		if err != nil {
+			return err
+		}
+		nodes = slices.DeleteFunc(nodes, func(n control.NodeView) bool { return n.State == control.NodeStopped })
+		j := infoJSON{"daybook/ledger.v1", i.ID, i.Database, place(l.url, i), i.Schema, i.CreatedAt, i.Sequence, i.Bytes, i.WALBytes, i.Runs, len(s.Serves),
+			control.NewNodesJSON(nodes).Nodes}
 		if a.flags.json {
 			return a.printJSON(j)
 		}
@@ -245,8 +254,28 @@ func (a *app) dbInfo(ctx context.Context) error {
 		row("size", "%s and %s of log", size(j.Bytes), size(j.WALBytes))
 		row("runs", "%d", j.Runs)
 		row("serves", "%d alive", j.Serves)
+		now := a.Now()
+		for _, n := range nodes {
+			seen := daybook.Say("seen %s ago", short(max(now.Sub(n.SeenAt), 0)))
+			if n.State == control.NodeGone {
+				seen = daybook.Say("not seen for %s", short(now.Sub(n.SeenAt)))
+			}
+			row("node", "%s pid %d, %s %s, zone data %s, clock %s, %s", n.Host, n.PID, n.Role, n.Version, n.TZData, clockText(n.Offset), seen)
+			row("", "%s", n.ID)
+			for _, f := range n.Findings {
+				row("", "%s %s", a.mark("!"), f.What)
+			}
+		}
 		return w.Flush()
 	})
+}
+
+// clockText is how far the clock of a node is off the database's.
+func clockText(off time.Duration) daybook.Text {
+	if off.Abs() < 10*time.Millisecond {
+		return daybook.Say("right")
+	}
+	return daybook.Say("off by %s", off.Round(time.Millisecond))
 }
 
 // place is where a ledger is, without secrets.

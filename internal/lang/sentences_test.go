@@ -155,7 +155,7 @@ repeatable result retention retry_after root run set shell skip slots steps stri
 week weekend work window zone subject subjects sub_1 window_start window_end sql dsn mysql id api clock dumb gap from to in yaml md saas zh en CN
 cron hourly daily weekly monthly quarterly yearly annually midnight reboot business
 mon tue wed thu fri sat sun jan dec
-pgx read write default_query_exec_mode exec target_session_attrs ignore_startup_parameters busy_timeout deferred foreign_keys immediate journal_mode synchronous command engine system etc healthz kill lsof fuser
+pgx NOTIFY read write default_query_exec_mode exec target_session_attrs ignore_startup_parameters busy_timeout deferred foreign_keys immediate journal_mode synchronous command engine system etc healthz kill lsof fuser
 pg_dump postgres sqlite cronie drop service timer systemd webhook whsec sha
 API ASCII At Authorization Arch CRON_TZ CSV Ctrl DB DELETE Debian EST
 Effects FULL Fedora GET Go HTTP IANA ISO JSON MaxOpenConns NUL NO_COLOR National Day Once Open Options PATCH PATH POST

@@ -243,6 +243,8 @@ daybook_nodes.stopped_us bigint not null default 0
 daybook_nodes.offset_us bigint not null default 0
 daybook_nodes.boot_id text not null default ''::text
 daybook_nodes.boot_us bigint not null default 0
+daybook_nodes.overtaken bigint not null default 0
+daybook_nodes.calls text not null default ''::text
 CREATE UNIQUE INDEX daybook_nodes_pkey ON public.daybook_nodes USING btree (id);
 daybook_outputs.key text collate C not null
 daybook_outputs.fence bigint not null

@@ -247,7 +247,7 @@ CREATE TABLE daybook_nodes (
   offset_us  BIGINT NOT NULL DEFAULT 0,
   boot_id    TEXT   NOT NULL DEFAULT '',
   boot_us    BIGINT NOT NULL DEFAULT 0
-);
+, overtaken BIGINT NOT NULL DEFAULT 0, calls     TEXT   NOT NULL DEFAULT '');
 CREATE TABLE daybook_outputs (
   key     TEXT  NOT NULL,
   fence   BIGINT NOT NULL,
