@@ -84,7 +84,7 @@ func TestH36AndH37TwoClocks(t *testing.T) {
 	}
 	var first, last time.Time
 	for _, r := range runs {
-		for _, a := range attemptsOf(t, slow.Engine, r.Key) {
+		for _, a := range attempts(t, slow.Engine, r.Key) {
 			if a.Node == slow.Node().ID {
 				claimed++
 			}
@@ -106,15 +106,6 @@ func TestH36AndH37TwoClocks(t *testing.T) {
 	if !log.has("the clock of this machine is off the database's") {
 		t.Error("nothing was said of a clock that is three seconds off")
 	}
-}
-
-func attemptsOf(t *testing.T, e *engine.Engine, k daybook.Key) []daybook.Attempt {
-	t.Helper()
-	list, err := e.Store().Attempts(t.Context(), k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list
 }
 
 // A node that is more than five seconds off claims nothing and says so; the others do the work, and once its clock is right
@@ -141,7 +132,7 @@ func TestANodeThatIsFarOffClaimsNothing(t *testing.T) {
 	}
 	other := serve(t, pg(t, url), engine.Options{}, job("report", daybook.Repeatable, w.do))
 	ends(t, other.Engine, key, daybook.Done)
-	if a := attemptsOf(t, other.Engine, key); len(a) != 1 || a[0].Node != other.Node().ID {
+	if a := attempts(t, other.Engine, key); len(a) != 1 || a[0].Node != other.Node().ID {
 		t.Errorf("attempts: %+v", a)
 	}
 }
