@@ -268,8 +268,10 @@ func (c *chaos) settle(p *people) {
 			c.t.Errorf("serve stopped with %d", code)
 		}
 	}
-	if code := c.terminate(c.fan); code != 0 {
-		c.t.Errorf("the application stopped with %d", code)
+	if c.fan != nil {
+		if code := c.terminate(c.fan); code != 0 {
+			c.t.Errorf("the application stopped with %d", code)
+		}
 	}
 	if n := len(c.alive()); n > 0 {
 		c.t.Errorf("%d processes are left", n)
