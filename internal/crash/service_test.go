@@ -45,7 +45,8 @@ func (s *service) serve(address string) int {
 		return ended(err)
 	}
 	fmt.Fprintln(os.Stderr, "daybook serves nothing here: this is a service")
-	return ended(http.Serve(ln, mux))
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience}
+	return ended(srv.Serve(ln))
 }
 
 func (s *service) under(key string, n int) {
