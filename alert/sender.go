@@ -149,7 +149,7 @@ func (s *Sender) Tick(ctx context.Context, now time.Time) (more bool, err error)
 }
 
 // pollEvery is how often the sender looks for alerts that others write.
-const pollEvery = 5 * time.Second
+const pollEvery = 10 * time.Second
 
 // Wait implements loop.Waiter.
 func (s *Sender) Wait(now time.Time) time.Duration {

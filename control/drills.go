@@ -19,6 +19,8 @@ type DrillRequest struct {
 	// Count says how often the effect happened, by the book of the far side: before and after, the same is to be said. Nil:
 	// only what is recorded is counted.
 	Count func(ctx context.Context, r *daybook.Run) (string, error)
+	// DryRun finds the key, and asks for nothing.
+	DryRun bool
 }
 
 const drillTimes = 3
@@ -50,6 +52,9 @@ func (c *Control) Drill(ctx context.Context, p Person, q DrillRequest) (*daybook
 		return nil, err
 	}
 	d := &daybook.Drill{Key: r.Key, Job: t.job.Name, Actor: p.Name, At: c.now(), Doors: q.Doors, Times: q.Times}
+	if q.DryRun {
+		return d, nil
+	}
 	if d.Before, err = c.s.Tally(ctx, r.Key); err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // tellEvery is how often the sender looks for alerts that other processes wrote; what this one writes wakes it.
-const tellEvery = 5 * time.Second
+const tellEvery = 10 * time.Second
 
 // ringing is the store as those write to it who bring alerts: the sender need not wait for its next poll.
 type ringing struct {

@@ -442,6 +442,27 @@ func (e *Engine) planning() []loop.Item {
 	return items
 }
 
+// How often a node asks what became due: seldom while other nodes call when they make something due, else often.
+const (
+	calledPoll   = 2 * time.Second
+	uncalledPoll = time.Second
+)
+
+// claims polls less while calls come.
+type claims struct {
+	executor.Claims
+	e *Engine
+}
+
+// Wait implements loop.Waiter.
+func (c claims) Wait(now time.Time) time.Duration {
+	wait := c.Claims.Wait(now)
+	if c.e.ear.State() == daybook.CallsCome {
+		return wait
+	}
+	return min(wait, uncalledPoll)
+}
+
 // planner plans by a clock that was looked at first: a leap is noticed before it makes a window.
 type planner struct{ *Engine }
 
@@ -458,8 +479,8 @@ func (p planner) Tick(ctx context.Context, now time.Time) (bool, error) {
 // working are the loops that go on until every end is written.
 func (e *Engine) working() []loop.Item {
 	return []loop.Item{
-		{Name: "claims", Service: executor.Claims{Executor: e.exec}, Every: time.Second, Wake: e.exec.Woken()},
-		{Name: "subjects", Service: e.fans, Every: time.Second, Wake: e.fans.Woken()},
+		{Name: "claims", Service: claims{executor.Claims{Executor: e.exec}, e}, Every: calledPoll, Wake: e.exec.Woken()},
+		{Name: "subjects", Service: e.fans, Every: looksEvery, Wake: e.fans.Woken()},
 		{Name: "leases", Service: executor.Leases{Executor: e.exec}, Every: e.exec.Every()},
 		{Name: "rescue", Service: &executor.Rescue{Executor: e.exec}, Every: e.exec.Every()},
 		{Name: "beat", Service: service(func(ctx context.Context, now time.Time) (bool, error) { return false, e.beat(ctx, now) }), Every: beatEvery},

@@ -15,6 +15,10 @@ import (
 // no slot waits, and few enough that other jobs come to their turn.
 const portionSlots = 4
 
+// looksEvery is how often it is asked which runs of subjects ended elsewhere; those that ended here are heard at once, and
+// other nodes call.
+const looksEvery = 10 * time.Second
+
 func (e *Engine) portion() int {
 	return max(portionSlots*e.settings().Slots[daybook.LaneLive], daybook.BreakerSubjects)
 }

@@ -77,6 +77,7 @@ type Executor struct {
 	attended daybook.Key   // see Attend
 	bar      bool          // something stands in the way of claiming
 	full     bool          // the last claim filled its slots: there is likely more
+	next     time.Time     // when a run is due next, as the ledger said last; zero: none is
 	lost     string        // the id of a claim whose answer was lost: it may have taken runs
 	landed   chan struct{} // closed and renewed whenever a flight is over
 }
@@ -142,6 +143,20 @@ func (c Claims) Tick(ctx context.Context, now time.Time) (more bool, err error) 
 	return wrote || claimed > 0, err
 }
 
+// claimPoll is how often it is asked for what is due while nobody says when that is.
+const claimPoll = time.Second
+
+// Wait implements loop.Waiter: nothing is to be done before the next run is due, but for what others make due.
+func (c Claims) Wait(now time.Time) time.Duration {
+	switch next := c.next; {
+	case next.After(now):
+		return next.Sub(now)
+	case next.IsZero():
+		return time.Hour
+	}
+	return claimPoll // it is due, and cannot be claimed yet
+}
+
 // barred reports whether something stands in the way of claiming, and tells when that begins and ends.
 func (x *Executor) barred() bool {
 	if x.o.MayClaim == nil {
@@ -169,6 +184,12 @@ func (x *Executor) claimLanes(ctx context.Context, now time.Time) (claimed int, 
 	if !x.full && x.lost == "" {
 		if due, err = x.store.NextDue(ctx, x.o.Home); err != nil {
 			return 0, err
+		}
+		x.next = time.Time{}
+		for _, at := range due {
+			if x.next.IsZero() || at.Before(x.next) {
+				x.next = at
+			}
 		}
 	}
 	full := false

@@ -151,8 +151,15 @@ const selectEnded = `SELECT COALESCE((SELECT parent FROM daybook_ends WHERE pare
 
 const selectLooks = `SELECT key FROM daybook_fans WHERE look_us > 0 AND look_us <= $1 ORDER BY look_us LIMIT $2`
 
+// What an idle ledger is asked, again and again: whether there is anything to look at.
+const selectAnyLook = `SELECT 1 WHERE EXISTS (SELECT 1 FROM daybook_fans WHERE look_us > 0 AND look_us <= $1) OR EXISTS (SELECT 1 FROM daybook_ends)`
+
 // Fanouts implements daybook.FanStore.
 func (s *Store) Fanouts(ctx context.Context, now time.Time, limit int) ([]daybook.Key, error) {
+	anything := false
+	if err := s.read(ctx, "find runs to look after", selectAnyLook, func(*sql.Rows) error { anything = true; return nil }, us(now)); err != nil || !anything {
+		return nil, err
+	}
 	var keys []daybook.Key
 	seen := make(map[daybook.Key]bool)
 	if err := s.read(ctx, "find runs to look after", selectLooks, func(rows *sql.Rows) error {

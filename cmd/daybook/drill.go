@@ -47,6 +47,7 @@ func newDrillRun(a *app) *cobra.Command {
 	f.StringSliceVar(&doors, "doors", texts(daybook.DefaultDrillDoors), textFlagDrillDoors)
 	f.IntVar(&q.Times, "times", 3, textFlagDrillTimes)
 	f.StringVar(&count, "count", "", textFlagDrillCount)
+	writing(cmd, &q.DryRun)
 	_ = cmd.RegisterFlagCompletionFunc("doors", value(texts(daybook.DrillDoors)...)) // the flag is there
 	return cmd
 }
@@ -57,6 +58,11 @@ func (a *app) drillRun(ctx context.Context, q control.DrillRequest) error {
 		d, err := c.Drill(ctx, a.person(), q)
 		if err != nil {
 			return err
+		}
+		if q.DryRun {
+			a.plan("%s would be asked for by %s, %s each", d.Key, daybook.Words(texts(d.Doors)), daybook.Count(d.Times, "%d time", "%d times"))
+			a.dryRun()
+			return nil
 		}
 		if a.flags.json {
 			err = a.printJSON(control.NewDrillJSON(d))

@@ -124,6 +124,7 @@ var zhCLI = map[string]string{
 	"older than %s":                        "早于%s",
 	"%s, or beyond the newest %d of a job": "%s，或超出任务最新的%d个",
 	"emptied the logs of %s %s; keys, states and letters stay":                                                          "已清空%s的日志（%s）；幂等键、状态和死信保留",
+	"%s would be asked for by %s, %s each":                                                                              "%s将由%s触发，各%s",
 	"would empty the logs of %s %s; keys, states and letters stay":                                                      "将清空%s的日志（%s）；幂等键、状态和死信保留",
 	"the ledger cannot be read":                                                                                         "账本读不出来",
 	"another program keeps it to itself for longer than 5 s: a backup tool, or a shell with a transaction open":         "有别的程序独占它超过 5 秒：备份工具，或开着事务的 shell",
