@@ -12,7 +12,7 @@ import (
 	"github.com/daybook-run/daybook/internal/pgtest"
 )
 
-var failsFlag = flag.Int("fails", 0, "failures of the database in each of its tests (default 3, with -short 1)")
+var failsFlag = flag.Int("fails", 0, "failures of the database in each of its tests (default 1)")
 
 // How a database fails while two processes work on it.
 var failures = []struct {
@@ -66,14 +66,12 @@ func TestTheDatabaseFails(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts servers of its own")
 	}
-	t.Parallel()
-	fails := 3
+	fails := 1 // one after the other, and beside nothing else: a machine that is too busy loses leases by itself
 	if *failsFlag > 0 {
 		fails = *failsFlag
 	}
 	for _, f := range failures {
 		t.Run(f.name, func(t *testing.T) {
-			t.Parallel()
 			url, direct, fail := f.make(t)
 			c := inFailures(t, direct, url)
 			for range fails {
