@@ -30,6 +30,7 @@ type Engine struct {
 
 	worker *engine.Engine // does the work; nil: it is opened when there is some
 	loss   *loss          // nil: none
+	edges  *edges         // nil: none
 	kill   context.CancelFunc
 }
 
@@ -137,6 +138,10 @@ func (e *Engine) watched(do func(context.Context, *daybook.Run) error) func(cont
 	return func(ctx context.Context, r *daybook.Run) error {
 		e.mu.Lock()
 		l, kill := e.loss, e.kill
+		if g := e.edges; g != nil && g.job == r.Job {
+			e.mu.Unlock()
+			return g.work(ctx, r, do)
+		}
 		mine := l != nil && l.job == r.Job
 		if mine {
 			e.loss = nil

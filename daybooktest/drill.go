@@ -10,15 +10,18 @@ import (
 )
 
 // drillSteps bounds how often a drill looks at a run until it ends.
-const drillSteps = 200
+const drillSteps = 2000
 
 // Drill asks whether one window of a job is done once, whatever happens. It triggers the key by three doors, loses the
-// worker once before the effect and once after it, and triggers by three doors again. count says how often the effect
-// happened, from the book of the far side. Drill fails when count changed after the first time that the work ran to its end,
-// and when the run does not come to its end.
+// worker once at every boundary, and triggers by three doors again. The boundaries are before the effect and after it; of a
+// job with steps they are those of each of its steps: before it comes to one, when that is begun, when it is done and not
+// told, and when it is told, in its transaction, around each question, and at the end of the work. count says how often the
+// effects happened, from the book of the far side. Drill fails when count changed after the first time that the work ran to its
+// end, when it rose twice by one step of a key, or twice by what is in no step, and when the run does not come to its end.
 //
-// Where Daybook would ask a person whether an unknown effect happened, Drill looks at count and answers. The window must be
-// a fresh one; when it lies ahead, the clock is moved there.
+// Where Daybook would ask a person whether an unknown effect happened, Drill answers: by count, or by what a step has said. The
+// window must be a fresh one; when it lies ahead, the clock is moved there. Of a job that is done for subjects each boundary is
+// met once, by whichever of them comes to it first.
 func Drill(t testing.TB, e *Engine, job, window string, count func() int) {
 	t.Helper()
 	d := drill{t: t, e: e, job: job, window: window}
@@ -27,6 +30,10 @@ func Drill(t testing.TB, e *Engine, job, window string, count func() int) {
 		t.Fatalf("drill %s: the first trigger was %s: %s A drill needs a fresh window.", got.Key, got.Outcome, got.Line())
 	}
 	before := count()
+	if d.marksSteps() {
+		d.everyEdge(before, count)
+		return
+	}
 
 	d.lose(false, before, count) // before the effect
 	if n := count(); n != before {
@@ -53,6 +60,7 @@ type drill struct {
 	e           *Engine
 	job, window string
 	key         daybook.Key
+	edges       *edges // nil: without steps
 }
 
 var person = control.Person{Name: "drill"}
@@ -119,6 +127,7 @@ func (d *drill) pass(before int, count func() int, until func(*daybook.Run) bool
 		switch {
 		case until(r):
 			return
+		case d.edges != nil && d.decides(r):
 		case r.State == daybook.Dead && r.Letter != nil && r.Letter.State == daybook.LetterOpen && r.Letter.Kind == daybook.LetterUnknown:
 			as := daybook.AsNotDone
 			if count() != before {
