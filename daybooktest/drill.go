@@ -15,9 +15,10 @@ const drillSteps = 2000
 // Drill asks whether one window of a job is done once, whatever happens. It triggers the key by three doors, loses the
 // worker once at every boundary, and triggers by three doors again. The boundaries are before the effect and after it; of a
 // job with steps they are those of each of its steps: before it comes to one, when that is begun, when it is done and not
-// told, and when it is told, in its transaction, around each question, and at the end of the work. count says how often the
-// effects happened, from the book of the far side. Drill fails when count changed after the first time that the work ran to its
-// end, when it rose twice by one step of a key, or twice by what is in no step, and when the run does not come to its end.
+// told, in its transaction, when it is told (where it is done once more; else the next boundary is the same to the ledger), around
+// each question, and at the end of the work. count says how often the effects happened, from the book of the far side. Drill
+// fails when count changed after the first time that the work ran to its end, when it rose twice by one step of a key, or twice
+// by what is in no step, and when the run does not come to its end.
 //
 // Where Daybook would ask a person whether an unknown effect happened, Drill answers: by count, or by what a step has said. The
 // window must be a fresh one; when it lies ahead, the clock is moved there. Of a job that is done for subjects each boundary is

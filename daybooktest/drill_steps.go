@@ -28,7 +28,7 @@ func (d *drill) everyEdge(before int, count func() int) {
 		return len(d.edges.lost)
 	}
 	d.pass(before, count, func(*daybook.Run) bool { return met() > 0 })
-	if n := count(); n != before {
+	if n := count(); n != before && !d.edges.several() {
 		d.t.Fatalf("drill %s: count went from %d to %d before the work ran: it counts something else, or the work does it before its first step", d.key, before, n)
 	}
 	d.doors(daybook.Joined)
@@ -63,7 +63,11 @@ func (d *drill) decides(r *daybook.Run) (decided bool) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	for _, r := range append(dead, r) {
+	for _, listed := range append(dead, r) {
+		r, err := d.e.Store().Run(d.t.Context(), listed.Key)
+		if err != nil {
+			d.t.Fatal(err)
+		}
 		if r.State != daybook.Dead || r.Letter == nil || r.Letter.State != daybook.LetterOpen {
 			continue
 		}
@@ -85,11 +89,7 @@ func (d *drill) decides(r *daybook.Run) (decided bool) {
 // settle says of each open effect whether its work has said that it is done.
 func (d *drill) settle(r *daybook.Run) {
 	d.t.Helper()
-	full, err := d.e.Store().Run(d.t.Context(), r.Key)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	for _, s := range full.OpenSteps() {
+	for _, s := range r.OpenSteps() {
 		as := daybook.AsNotDone
 		d.edges.mu.Lock()
 		if d.edges.happened[string(r.Key)+"#"+s.Step] {
@@ -100,6 +100,13 @@ func (d *drill) settle(r *daybook.Run) {
 			d.t.Fatalf("drill %s: %v", r.Key, err)
 		}
 	}
+}
+
+// several reports whether the work was done for more than one key: then others may have done it meanwhile.
+func (g *edges) several() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.keys) > 1
 }
 
 // atEdges says at which boundaries the next workers are to be lost; nil: nowhere.

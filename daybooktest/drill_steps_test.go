@@ -3,6 +3,7 @@ package daybooktest_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"strings"
 	"testing"
 
@@ -32,8 +33,36 @@ func TestDrillOfSteps(t *testing.T) {
 		if len(n.shop.book()) != 1 || n.receipts != 1 || n.paid(t) != 1 {
 			t.Errorf("%d charges, %d receipts, %d rows", len(n.shop.book()), n.receipts, n.paid(t))
 		}
-		if attempts < 12 { // charge: before, begun, done, told, asked, found; extend: before, begun, in the transaction; receipt: before, begun, done, told; the end
+		// charge: before, begun, asked, found, done; extend: before, begun, in the transaction; receipt: before, begun, done; the end.
+		// What was done is not done again, so that charge and receipt are never told: they are found, and said by a person.
+		if attempts != 12+1 {
 			t.Errorf("the worker was lost %d times", attempts-1)
+		}
+	})
+}
+
+// Work that is done for subjects meets each boundary once, by whichever of them comes to it first.
+func TestDrillOfSubjects(t *testing.T) {
+	each(t, func(t *testing.T, db engine.DB) {
+		n := newRenewal(t, db)
+		e := daybooktest.New(t, db)
+		e.Handle(stepped(), n.do, daybook.Subjects(func(context.Context, daybook.Window) iter.Seq2[daybook.Subject, error] {
+			return func(yield func(daybook.Subject, error) bool) {
+				for _, id := range []string{"sub_1", "sub_2", "sub_3"} {
+					if !yield(daybook.Subject{ID: id}, nil) {
+						return
+					}
+				}
+			}
+		}))
+		count := func() int {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return len(n.shop.book()) + n.receipts
+		}
+		daybooktest.Drill(t, e, "renew", "2026-10-26", count)
+		if len(n.shop.book()) != 3 || n.receipts != 3 || n.paid(t) != 3 {
+			t.Errorf("%d charges, %d receipts, %d rows", len(n.shop.book()), n.receipts, n.paid(t))
 		}
 	})
 }

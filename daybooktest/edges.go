@@ -19,6 +19,7 @@ type edges struct {
 	kill  func() // loses the worker that is at work
 
 	mu       sync.Mutex
+	keys     map[daybook.Key]bool // that were worked on
 	lost     map[string]bool
 	happened map[string]bool // steps of a key whose work has said that it is done
 	rose     map[string]bool // steps of a key, or the key alone for what is in none, by which the count rose
@@ -32,7 +33,7 @@ type edges struct {
 }
 
 func newEdges(job string, count func() int, kill func()) *edges {
-	return &edges{job: job, count: count, kill: kill, lost: map[string]bool{}, happened: map[string]bool{}, rose: map[string]bool{}, last: count()}
+	return &edges{job: job, count: count, kill: kill, keys: map[daybook.Key]bool{}, lost: map[string]bool{}, happened: map[string]bool{}, rose: map[string]bool{}, last: count()}
 }
 
 // errDied is what work is told whose worker is lost.
@@ -42,6 +43,9 @@ var errDied = errors.New("the drill has lost this worker")
 func (e *edges) work(ctx context.Context, r *daybook.Run, do func(context.Context, *daybook.Run) error) error {
 	b := &edgeBook{StepBook: r.Book(), e: e, key: r.Key, before: map[string]int{}}
 	r.Keep(b)
+	e.mu.Lock()
+	e.keys[r.Key] = true
+	e.mu.Unlock()
 	err := do(ctx, r)
 	e.mu.Lock()
 	e.outside(r.Key, "the end of the work")
