@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/daybook-run/daybook"
 )
@@ -59,12 +61,52 @@ const Channel = "daybook"
 
 const callNodes = `SELECT pg_notify('` + Channel + `', '')`
 
-// call tells other nodes, when the transaction commits, that it made a run due.
-func (t *tx) call(ctx context.Context) error {
-	if !t.wakes || t.s.d.call == "" {
-		return nil
+// calls are the calls of this process. PostgreSQL lets transactions that call commit one after the other, each with its wait
+// for the disk. So one at a time calls in its transaction; those that come meanwhile are told of after their commit, by one
+// call for all of them, which waits for no disk, and for which none of them waits.
+type calls struct {
+	busy atomic.Bool // a transaction, or a call by itself, is under way
+	owed atomic.Bool // some have committed without a call
+}
+
+// call tells other nodes, when the transaction commits, that it made a run due. called says how it ended.
+func (t *tx) call(ctx context.Context) (called func(committed bool), err error) {
+	c := &t.s.calls
+	switch {
+	case !t.wakes || t.s.d.call == "":
+		return func(bool) {}, nil
+	case c.busy.CompareAndSwap(false, true):
+		return func(bool) {
+			c.busy.Store(false)
+			t.s.callOwed(ctx)
+		}, t.query(ctx, t.s.d.call, func(*sql.Rows) error { return nil })
 	}
-	return t.query(ctx, t.s.d.call, func(*sql.Rows) error { return nil })
+	return func(committed bool) {
+		if committed {
+			c.owed.Store(true)
+			t.s.callOwed(ctx)
+		}
+	}, nil
+}
+
+// callTimeout is how long a call by itself may take. One that fails is made up for by polling.
+const callTimeout = 5 * time.Second
+
+// callOwed calls for those that have committed without a call, beside whoever asked for it: while others commit all the
+// time there is always one more to make.
+func (s *Store) callOwed(ctx context.Context) {
+	c := &s.calls
+	if !c.owed.Load() || !c.busy.CompareAndSwap(false, true) {
+		return
+	}
+	go func() {
+		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+		defer done()
+		c.owed.Store(false)
+		_, _ = s.db.Write.ExecContext(ctx, s.d.call)
+		c.busy.Store(false)
+		s.callOwed(ctx)
+	}()
 }
 
 // Calls reports whether nodes can call each other through this database.

@@ -43,6 +43,7 @@ type Store struct {
 	prepared sync.Map // the latter → *sql.Stmt on Write, SQLite only
 	pending  sync.Map // texts to be prepared before the next transaction
 	reading  sync.Map // the latter → *sql.Stmt on Read, SQLite only
+	calls    calls
 }
 
 // Open verifies the handles, brings the schema up to date if that is allowed, and returns the ledger. Errors:

@@ -85,6 +85,8 @@ func (s *Store) once(ctx context.Context, do func(context.Context, *tx) error) (
 	if err != nil {
 		return err
 	}
+	called := func(bool) {}
+	defer func() { called(err == nil) }() // after the connection was given back, for it may take one
 	defer func() {
 		if err != nil && s.d.readOnly(err) {
 			_ = c.Raw(func(any) error { return driver.ErrBadConn })
@@ -98,10 +100,10 @@ func (s *Store) once(ctx context.Context, do func(context.Context, *tx) error) (
 		return err
 	}
 	t := &tx{Tx: inner, s: s}
-	if err = do(ctx, t); err == nil {
-		err = t.call(ctx)
+	if err = do(ctx, t); err != nil {
+		return errors.Join(err, ignoreDone(inner.Rollback()))
 	}
-	if err != nil {
+	if called, err = t.call(ctx); err != nil {
 		return errors.Join(err, ignoreDone(inner.Rollback()))
 	}
 	if err = inner.Commit(); err != nil && s.d.cut(err) {
