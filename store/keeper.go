@@ -92,10 +92,11 @@ func (s *Store) Info(ctx context.Context) (daybook.LedgerInfo, error) {
 	return info, s.sizes(ctx, &info)
 }
 
+// sizes asks PostgreSQL for its estimate of the runs, and counts them as long as it has none.
 func (s *Store) sizes(ctx context.Context, info *daybook.LedgerInfo) error {
 	if s.d.name == "postgres" {
 		return s.read(ctx, "read the size", `SELECT COALESCE(sum(pg_total_relation_size(c.oid)), 0)::bigint,
-  COALESCE(max(CASE WHEN c.relname = 'daybook_runs' THEN c.reltuples END), 0)::bigint, current_database()
+  COALESCE(max(CASE WHEN c.relname = 'daybook_runs' AND c.reltuples >= 0 THEN c.reltuples END)::bigint, (SELECT count(*) FROM daybook_runs)), current_database()
 FROM pg_class c WHERE c.relname LIKE 'daybook\_%' AND c.relkind = 'r' AND pg_table_is_visible(c.oid)`,
 			func(rows *sql.Rows) error { return rows.Scan(&info.Bytes, &info.Runs, &info.Place) })
 	}
