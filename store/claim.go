@@ -73,22 +73,20 @@ func (t *tx) claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*dayb
 			return t.taken(ctx, keys, err)
 		}
 	}
-	var keys []string
 	var err error
+	taking := choice{passed: make(map[string]bool)}
 	if c.Key != "" {
-		keys, err = t.pick(ctx, 1, now, func(int) (string, []any) { return selectOneDue, []any{us(now), string(c.Key)} })
+		err = t.pick(ctx, &taking, 1, now, func(int) (string, []any) { return selectOneDue, []any{us(now), string(c.Key)} })
 	}
 	for _, p := range []daybook.Priority{daybook.P0, daybook.P1} {
-		left := c.Limit - len(keys)
-		if err != nil || c.Key != "" || left <= 0 {
+		if err != nil || c.Key != "" {
 			break
 		}
-		var more []string
-		more, err = t.pick(ctx, left, now, func(n int) (string, []any) {
-			return selectDue, []any{us(now), string(c.Lane), c.Home, string(p), int64(n)}
+		err = t.pick(ctx, &taking, c.Limit, now, func(look int) (string, []any) {
+			return selectDue, []any{us(now), string(c.Lane), c.Home, string(p), int64(look)}
 		})
-		keys = append(keys, more...)
 	}
+	keys := taking.mine
 	if err != nil || len(keys) == 0 {
 		return nil, err
 	}
@@ -130,29 +128,28 @@ const (
 	parkRounds = 20
 )
 
-// pick returns up to n candidates, in their order, that hold their serial keys from now on; those whose key another run holds
-// are parked.
-func (t *tx) pick(ctx context.Context, n int, now time.Time, ask func(look int) (string, []any)) ([]string, error) {
-	var picked []string
-	for look, round := n, 0; ; round++ {
+// pick takes candidates, in their order, until n runs are taken in all.
+func (t *tx) pick(ctx context.Context, c *choice, n int, now time.Time, ask func(look int) (string, []any)) error {
+	look := n - len(c.mine)
+	for round := 0; len(c.mine) < n && round <= parkRounds; round++ {
 		var found []candidate
 		statement, args := ask(look)
 		if err := t.query(ctx, statement, func(rows *sql.Rows) error {
-			var c candidate
-			err := rows.Scan(&c.key, &c.serial)
-			found = append(found, c)
+			var f candidate
+			err := rows.Scan(&f.key, &f.serial)
+			found = append(found, f)
 			return err
 		}, args...); err != nil {
-			return nil, err
+			return err
 		}
 		full := len(found) == look
-		found = slices.DeleteFunc(found, func(c candidate) bool { return slices.Contains(picked, c.key) })
-		mine, parked, err := t.takeSerial(ctx, found, n-len(picked), now)
-		if picked = append(picked, mine...); err != nil || parked == 0 || !full || len(picked) == n || round == parkRounds {
-			return picked, err
+		found = slices.DeleteFunc(found, c.has)
+		if err := t.choose(ctx, c, found, n, now); err != nil || !full || len(found) == 0 {
+			return err
 		}
 		look = n + parkBatch
 	}
+	return nil
 }
 
 const beginRun = `UPDATE daybook_live SET begun_us = $4 WHERE key = $1 AND state = 'running' AND fence = $2 AND claim = $3`

@@ -19,7 +19,9 @@ import (
 //
 //	/*lock*/            FOR UPDATE SKIP LOCKED, or nothing
 //	/*wait*/            FOR UPDATE, or nothing
-//	/*share*/           FOR KEY SHARE, or nothing: waits for /*wait*/ and deletes, and for no other update
+//	/*share*/           FOR KEY SHARE SKIP LOCKED, or nothing: passes over what is deleted or held by /*wait*/, and no other update
+//	/*shared*/          FOR KEY SHARE, or nothing: waits for those
+//	/*alone v*/         whether this transaction is the only one that asks this of a text v, or TRUE
 //	/*in $1*/           membership in a list given as one argument, []string
 //	/*pick(*/ … /*)*/   membership in a subselect that must be evaluated once
 //	/*rows t b …*/      rows given in bulk, one letter a column: t for TEXT, b for BIGINT
@@ -47,12 +49,14 @@ type dialect struct {
 var (
 	markIn   = regexp.MustCompile(`/\*in (\$\d+)\*/`)
 	markRows = regexp.MustCompile(`/\*rows ([tb ]+)\*/`)
+	markOnly = regexp.MustCompile(`/\*alone ([\w.]+)\*/`)
 	dollar   = regexp.MustCompile(`\$(\d+)`)
 )
 
 func rewriteSQLite(text string) string {
+	text = markOnly.ReplaceAllString(text, "TRUE")
 	text = markIn.ReplaceAllString(text, `IN (SELECT value FROM json_each($1))`)
-	text = strings.NewReplacer("/*lock*/", "", "/*wait*/", "", "/*share*/", "", "/*ascii*/", "", "/*clustered*/", "WITHOUT ROWID",
+	text = strings.NewReplacer("/*lock*/", "", "/*wait*/", "", "/*share*/", "", "/*shared*/", "", "/*ascii*/", "", "/*clustered*/", "WITHOUT ROWID",
 		"/*pick(*/", "IN (", "/*)*/", ")").Replace(text)
 	text = markRows.ReplaceAllStringFunc(text, func(m string) string {
 		n := len(strings.Fields(markRows.FindStringSubmatch(m)[1]))
@@ -66,8 +70,9 @@ func rewriteSQLite(text string) string {
 }
 
 func rewritePostgres(text string) string {
+	text = markOnly.ReplaceAllString(text, "pg_try_advisory_xact_lock(hashtextextended($1, 0))")
 	text = markIn.ReplaceAllString(text, `= ANY(${1}::text[])`)
-	text = strings.NewReplacer("/*lock*/", "FOR UPDATE SKIP LOCKED", "/*wait*/", "FOR UPDATE", "/*share*/", "FOR KEY SHARE", "/*ascii*/", `COLLATE "C"`, "/*clustered*/", "",
+	text = strings.NewReplacer("/*lock*/", "FOR UPDATE SKIP LOCKED", "/*wait*/", "FOR UPDATE", "/*share*/", "FOR KEY SHARE SKIP LOCKED", "/*shared*/", "FOR KEY SHARE", "/*ascii*/", `COLLATE "C"`, "/*clustered*/", "",
 		"/*pick(*/", "= ANY(ARRAY(", "/*)*/", "))").Replace(text)
 	return markRows.ReplaceAllStringFunc(text, func(m string) string {
 		columns := strings.Fields(markRows.FindStringSubmatch(m)[1])

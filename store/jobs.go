@@ -380,7 +380,7 @@ func (t *tx) standStill(ctx context.Context, job string) (known bool, err error)
 	return known, t.query(ctx, lockLive, func(*sql.Rows) error { return nil }, job)
 }
 
-const shareJob = `SELECT name FROM daybook_jobs WHERE name = $1 /*share*/`
+const shareJob = `SELECT name FROM daybook_jobs WHERE name = $1 /*shared*/`
 
 // shareJob waits for whoever makes a job stand still, and makes the next one wait.
 func (t *tx) shareJob(ctx context.Context, job string) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -16,88 +15,134 @@ import (
 // the lock.
 //
 // Whoever parks shares the row of the lock that he saw, and whoever deletes one has it alone: so that a run is never parked
-// for a lock that is gone when both have committed.
+// for a lock that is gone when both have committed. A claim holds what others wait for, so it waits for nobody: a serial key
+// that is taken or let go by another transaction at this moment is passed over until the next claim.
 
-const selectLocksOf = `SELECT serial, key FROM daybook_locks WHERE serial /*in $1*/ ORDER BY serial /*share*/`
+// selectLocksOf finds who has serial keys, and shares the locks that nobody is about to delete.
+const selectLocksOf = `SELECT k.serial, k.key, CASE WHEN s.serial IS NULL THEN 0 ELSE 1 END FROM daybook_locks k
+  LEFT JOIN (SELECT serial FROM daybook_locks WHERE serial /*in $1*/ /*share*/) s ON s.serial = k.serial WHERE k.serial /*in $1*/`
 
 const holdLocksOf = `SELECT serial, key FROM daybook_locks WHERE serial /*in $1*/ ORDER BY serial /*wait*/`
 
+// insertLocks takes locks that nobody has, but those that another claim takes at this moment.
 const insertLocks = `WITH v (serial, key, since_us) AS (/*rows t t b*/)
-INSERT INTO daybook_locks (serial, key, since_us) SELECT * FROM v WHERE TRUE ON CONFLICT (serial) DO NOTHING RETURNING serial`
+INSERT INTO daybook_locks (serial, key, since_us) SELECT * FROM v WHERE /*alone v.serial*/ ON CONFLICT (serial) DO NOTHING RETURNING serial`
 
 const parkSerial = `UPDATE daybook_live SET hold = 'waiting for serial key' WHERE key /*in $1*/ AND hold = ''`
 
-// holders returns who has the locks of serial keys; a key that nobody has is missing.
-func (t *tx) holders(ctx context.Context, statement string, serials []string) (map[string]string, error) {
+// choice is what a claim has decided: the runs it takes, in their order, and those it passes over.
+type choice struct {
+	mine   []string
+	passed map[string]bool
+}
+
+func (c *choice) has(f candidate) bool { return c.passed[f.key] || slices.Contains(c.mine, f.key) }
+
+// lock is who has a serial key; firm: and still has it when this transaction is committed.
+type lock struct {
+	key  string
+	firm bool
+}
+
+// choose decides about candidates. Those whose serial key is free, or their own, are taken, up to n in all; those whose key
+// another run has, or takes now, are parked.
+func (t *tx) choose(ctx context.Context, c *choice, found []candidate, n int, now time.Time) error {
+	locks, err := t.locksOf(ctx, found)
+	if err != nil {
+		return err
+	}
+	var mine, behind []candidate
+	var take [][]any
+	for _, f := range found {
+		l := locks[f.serial]
+		if l.key != "" && l.key != f.key {
+			behind = append(behind, f)
+			continue
+		}
+		if len(c.mine)+len(mine) == n {
+			continue
+		}
+		if f.serial != "" && l.key == "" {
+			locks[f.serial] = lock{key: f.key}
+			take = append(take, []any{f.serial, f.key, us(now)})
+		}
+		mine = append(mine, f)
+	}
+	if err := t.bulk(ctx, insertLocks, take, func(rows *sql.Rows) error {
+		var serial string
+		err := rows.Scan(&serial)
+		locks[serial] = lock{key: locks[serial].key, firm: true}
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, f := range mine {
+		if f.serial == "" || locks[f.serial].firm {
+			c.mine = append(c.mine, f.key)
+		} else {
+			c.passed[f.key] = true
+		}
+	}
+	var park []string
+	for _, f := range behind {
+		if locks[f.serial].firm {
+			park = append(park, f.key)
+		} else {
+			c.passed[f.key] = true
+		}
+	}
+	return t.parkSerial(ctx, park)
+}
+
+// locksOf returns who has the serial keys of candidates.
+func (t *tx) locksOf(ctx context.Context, found []candidate) (map[string]lock, error) {
+	var serials []string
+	for _, f := range found {
+		if f.serial != "" {
+			serials = append(serials, f.serial)
+		}
+	}
+	locks := make(map[string]lock)
+	if len(serials) == 0 {
+		return locks, nil
+	}
+	list, err := t.s.d.list(serials)
+	if err != nil {
+		return nil, err
+	}
+	return locks, t.query(ctx, selectLocksOf, func(rows *sql.Rows) error {
+		var serial string
+		var l lock
+		err := rows.Scan(&serial, &l.key, &l.firm)
+		locks[serial] = l
+		return err
+	}, list)
+}
+
+func (t *tx) parkSerial(ctx context.Context, keys []string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	list, err := t.s.d.list(keys)
+	if err == nil {
+		_, err = t.exec(ctx, parkSerial, list)
+	}
+	return err
+}
+
+// holders returns who has the locks of serial keys, and keeps others from them; a key that nobody has is missing.
+func (t *tx) holders(ctx context.Context, serials []string) (map[string]string, error) {
 	holders := make(map[string]string, len(serials))
 	list, err := t.s.d.list(serials)
 	if err != nil {
 		return nil, err
 	}
-	return holders, t.query(ctx, statement, func(rows *sql.Rows) error {
+	return holders, t.query(ctx, holdLocksOf, func(rows *sql.Rows) error {
 		var serial, key string
 		err := rows.Scan(&serial, &key)
 		holders[serial] = key
 		return err
 	}, list)
-}
-
-// takeSerial takes the locks of up to n candidates, and returns those that may be claimed, in their order. Of the others, those
-// whose serial key another run has, or takes now, are parked.
-func (t *tx) takeSerial(ctx context.Context, found []candidate, n int, now time.Time) (mine []string, parked int, err error) {
-	serials := make([]string, 0, len(found))
-	for _, c := range found {
-		if c.serial != "" {
-			serials = append(serials, c.serial)
-		}
-	}
-	holders := map[string]string{}
-	if len(serials) > 0 {
-		slices.Sort(serials)
-		if holders, err = t.holders(ctx, selectLocksOf, slices.Compact(serials)); err != nil {
-			return nil, 0, err
-		}
-	}
-	var take [][]any
-	var park []string
-	for _, c := range found {
-		holder := holders[c.serial]
-		switch {
-		case holder != "" && holder != c.key:
-			park = append(park, c.key)
-			continue
-		case len(mine) == n:
-			continue
-		case c.serial != "" && holder == "":
-			holders[c.serial] = c.key
-			take = append(take, []any{c.serial, c.key, us(now)})
-		}
-		mine = append(mine, c.key)
-	}
-	if err := t.insertLocks(ctx, take); err != nil || len(park) == 0 {
-		return mine, 0, err
-	}
-	list, err := t.s.d.list(park)
-	if err != nil {
-		return nil, 0, err
-	}
-	_, err = t.exec(ctx, parkSerial, list)
-	return mine, len(park), err
-}
-
-// insertLocks takes locks that nobody had. When another took one at this moment, everything is decided again.
-func (t *tx) insertLocks(ctx context.Context, rows [][]any) error {
-	slices.SortFunc(rows, func(a, b []any) int { return strings.Compare(a[0].(string), b[0].(string)) })
-	taken := 0
-	err := t.bulk(ctx, insertLocks, rows, func(rows *sql.Rows) error {
-		var serial string
-		taken++
-		return rows.Scan(&serial)
-	})
-	if err == nil && taken < len(rows) {
-		return errMet
-	}
-	return err
 }
 
 // ended is a run that was moved and has a serial key.
@@ -135,7 +180,7 @@ func (t *tx) freeSerial(ctx context.Context, now time.Time) error {
 	}
 	slices.Sort(serials)
 	serials = slices.Compact(serials)
-	holders, err := t.holders(ctx, holdLocksOf, serials)
+	holders, err := t.holders(ctx, serials)
 	if err != nil {
 		return err
 	}
@@ -227,7 +272,7 @@ func (s *Store) Unpark(ctx context.Context, now time.Time) (more bool, err error
 		}
 		more = true
 		serials := slices.Compact(slices.Sorted(slices.Values(append(forgotten, free...))))
-		holders, err := t.holders(ctx, holdLocksOf, serials)
+		holders, err := t.holders(ctx, serials)
 		if err != nil {
 			return err
 		}

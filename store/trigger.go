@@ -142,9 +142,9 @@ func record(id string, a daybook.Ask, reply daybook.Reply, hash string, now time
 		Fire: a.Fire, At: now, PayloadHash: hash}
 }
 
-const selectJobStanding = `SELECT paused, formerly, renamed_to FROM daybook_jobs WHERE name = $1 /*share*/`
+const selectJobStanding = `SELECT paused, formerly, renamed_to FROM daybook_jobs WHERE name = $1 /*shared*/`
 
-const selectHold = `SELECT name FROM daybook_holds WHERE name = 'clock' /*share*/`
+const selectHold = `SELECT name FROM daybook_holds WHERE name = 'clock' /*shared*/`
 
 const selectSpanAt = `SELECT job, from_us, to_us, from_label, to_label, windows, reason, revision, decided_us
 FROM daybook_spans WHERE job = $1 AND to_us >= $2 AND from_us <= $2 ORDER BY to_us LIMIT 1`

@@ -17,7 +17,7 @@ import (
 var errMet = errors.New("met another writer")
 
 // writeTries bounds the retries of a transaction that met another writer.
-const writeTries = 10
+const writeTries = 5
 
 // A connection that was cut is replaced, and what was not committed is done again, after these pauses: 2.6 s in all. The
 // first are short, for a pool may hold several dead connections, each of which fails once. Who meets a database that is

@@ -333,7 +333,7 @@ func concurrentSerial(k *kit) {
 		wg.Go(func() {
 			for ended.Load() < runs && k.ctx.Err() == nil && !k.Failed() {
 				claimed, err := k.s.Claim(k.ctx, daybook.Claim{Node: fmt.Sprint("n", i), Lane: daybook.LaneLive, Limit: 5, Lease: k.now.Add(time.Minute), NewID: NewID}, k.now)
-				if err != nil && daybook.CodeOf(err) != daybook.CodeStale {
+				if err != nil {
 					k.Error(err)
 					return
 				}
