@@ -249,7 +249,7 @@ func cutSubject(k Key) (parent Key, subject string, ok bool) {
 type SubjectCounts struct {
 	Of       int64           // runs of subjects
 	States   map[State]int64 // of them, by state
-	Waiting  int64           // of those scheduled, for their turn
+	Waiting  int64           // of those scheduled, or to be tried again: for their turn
 	Letters  int64           // open letters, but those of unknown outcomes
 	Unknown  int64           // open letters of unknown outcomes
 	Repeated int64           // named more than once by the last listing

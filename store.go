@@ -247,6 +247,8 @@ type Reader interface {
 	Triggers(ctx context.Context, k Key) ([]Trigger, error)
 	Letters(ctx context.Context, openOnly bool, limit int) ([]Letter, error)
 	LettersOf(ctx context.Context, k Key) ([]Letter, error)
+	// LettersToReplay returns open letters, but those of unknown outcomes, behind a key in the order of keys: of one job, or all.
+	LettersToReplay(ctx context.Context, job string, after Key, limit int) ([]Letter, error)
 	Alerts(ctx context.Context, openOnly bool, limit int) ([]Alert, error)
 	Activities(ctx context.Context, since time.Time, actor string, limit int) ([]Activity, error)
 	// ActivitiesAfter returns what was done after an act, given by its instant and id, oldest first: how the whole record is

@@ -99,6 +99,24 @@ var looked = []struct {
 	{"selectTriggers", []any{"job1:w1001"}},
 	{"selectOpenLetters", []any{int64(100)}},
 	{"selectOpenAlerts", []any{int64(100)}},
+	{"selectFanout", []any{"job1:w20001", int64(1), int64(64)}},
+	{"letGo", []any{"job1:w20001", int64(1), int64(64)}},
+	{"letGoParked", []any{"job1:w20001", int64(1), int64(64)}},
+	{"park", []any{"job1:w20001", "job1:w20001/s"}},
+	{"unpark", []any{"job1:w20001"}},
+	{"selectEnds", []any{"job1:w20001", int64(100)}},
+	{"deleteEnds", []any{"job1:w20001", list}},
+	{"selectEnded", []any{""}},
+	{"selectLooks", []any{int64(1), int64(100)}},
+	{"selectUnstarted", []any{"job1:w20001", int64(100)}},
+	{"selectFailedSince", []any{"job1:w20001", int64(1), int64(100)}},
+	{"selectReplayable", []any{"job1:w20001", "", int64(100)}},
+	{"countChildren", []any{"job1:w20001"}},
+	{"countLiveChildren", []any{"job1:w20001"}},
+	{"countChildLetters", []any{"job1:w20001"}},
+	{"listAgain", []any{list, int64(1), "job1:w20001"}},
+	{"setRests", []any{"job1:w20001", int64(1)}},
+	{"selectResting", nil},
 	{"tallyRuns", []any{"job1:w1001", "job1:w1001/", "job1:w10010"}},
 	{"tallyLive", []any{"job1:w1001", "job1:w1001/", "job1:w10010"}},
 	{"tallySteps", []any{"job1:w1001", "job1:w1001/", "job1:w10010"}},
@@ -115,7 +133,7 @@ var (
 )
 
 // partly are indexes that hold only what is due, running or open: they may be read from end to end.
-var partly = regexp.MustCompile(`USING (COVERING )?INDEX daybook_(live_due|live_lease|letters_open|alerts_open)`)
+var partly = regexp.MustCompile(`USING (COVERING )?INDEX daybook_(live_due|live_lease|live_rests|letters_open|alerts_open)`)
 
 func used(t *testing.T, d storetest.Database) *sql.DB {
 	t.Helper()

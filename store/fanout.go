@@ -351,7 +351,7 @@ const letGo = `UPDATE daybook_live SET hold = '', due_us = $2 WHERE key /*pick(*
   WHERE w.parent = $1 AND w.hold = 'turn' ORDER BY w.key LIMIT $3 /*lock*//*)*/ RETURNING key`
 
 const letGoParked = `UPDATE daybook_live SET hold = '', due_us = $2 WHERE key /*pick(*/SELECT w.key FROM daybook_live w
-  WHERE w.parent = $1 AND w.parent <> '' AND w.hold = 'breaker' ORDER BY w.due_us, w.key LIMIT $3 /*lock*//*)*/ RETURNING key`
+  WHERE w.parent = $1 AND w.parent <> '' AND w.hold <> 'turn' AND w.hold = 'breaker' ORDER BY w.due_us, w.key LIMIT $3 /*lock*//*)*/ RETURNING key`
 
 // letGo lets runs of subjects be claimed, unless their job is paused.
 func (t *tx) letGo(ctx context.Context, parent *daybook.Run, statement string, n int64, now time.Time) (keys []string, err error) {
@@ -390,9 +390,10 @@ func (t *tx) try(ctx context.Context, parent *daybook.Run, m *daybook.FanMove, n
 	return nil
 }
 
-const park = `UPDATE daybook_live SET hold = 'breaker' WHERE parent = $1 AND parent <> '' AND hold IN ('', 'waiting for serial key') AND state <> 'running' AND asking = '' AND key <> $2`
+// That the hold is not turn is said so that the index of what was let go serves.
+const park = `UPDATE daybook_live SET hold = 'breaker' WHERE parent = $1 AND parent <> '' AND hold <> 'turn' AND hold IN ('', 'waiting for serial key') AND state <> 'running' AND asking = '' AND key <> $2`
 
-const unpark = `UPDATE daybook_live SET hold = 'turn' WHERE parent = $1 AND parent <> '' AND hold = 'breaker'`
+const unpark = `UPDATE daybook_live SET hold = 'turn' WHERE parent = $1 AND parent <> '' AND hold <> 'turn' AND hold = 'breaker'`
 
 const parkKeys = `UPDATE daybook_live SET hold = 'breaker' WHERE key /*in $1*/ AND hold = ''`
 
@@ -452,7 +453,8 @@ func (t *tx) moveEach(ctx context.Context, keys []string, how func(*daybook.Run)
 	return nil
 }
 
-const selectUnstarted = `SELECT key FROM daybook_live WHERE parent = $1 AND parent <> '' AND state = 'scheduled' AND attempts = 0 ORDER BY key LIMIT $2`
+const selectUnstarted = `SELECT key FROM daybook_live WHERE parent = $1 AND hold = 'turn' AND state = 'scheduled' AND attempts = 0
+UNION ALL SELECT key FROM daybook_live WHERE parent = $1 AND parent <> '' AND hold <> 'turn' AND state = 'scheduled' AND attempts = 0 LIMIT $2`
 
 // cancelWaiting cancels what has not started of a run that a person cancelled, or dismissed.
 func (t *tx) cancelWaiting(ctx context.Context, parent *daybook.Run, m *daybook.FanMove, now time.Time) error {
@@ -527,7 +529,8 @@ func (t *tx) countsOf(ctx context.Context, parent daybook.Key) (map[string]int64
 // Three looks into small indexes, and one into the runs of the subjects.
 const countChildren = `SELECT state, count(*) FROM daybook_runs WHERE parent = $1 AND parent <> '' GROUP BY state`
 
-const countLiveChildren = `SELECT CASE WHEN hold = 'turn' THEN 'turn' ELSE state END, count(*) FROM daybook_live WHERE parent = $1 AND (hold = 'turn' OR parent <> '' AND hold <> 'turn') GROUP BY 1`
+const countLiveChildren = `SELECT state, hold, count(*) FROM daybook_live WHERE parent = $1 AND hold = 'turn' GROUP BY state, hold
+UNION ALL SELECT state, '', count(*) FROM daybook_live WHERE parent = $1 AND parent <> '' AND hold <> 'turn' GROUP BY state`
 
 const countChildLetters = `SELECT kind, count(*) FROM daybook_letters WHERE parent = $1 AND parent <> '' AND state = 'open' GROUP BY kind`
 
@@ -551,10 +554,11 @@ func (s *Store) Subjects(ctx context.Context, k daybook.Key) (daybook.SubjectCou
 	})
 	live := read(countLiveChildren, func(rows *sql.Rows) error {
 		var state daybook.State
+		var hold daybook.Reason
 		var n int64
-		err := rows.Scan(&state, &n)
-		if state == daybook.State(daybook.HoldTurn) {
-			c.Waiting, state = n, daybook.Scheduled
+		err := rows.Scan(&state, &hold, &n)
+		if hold == daybook.HoldTurn {
+			c.Waiting += n
 		}
 		c.States[state] += n
 		return err
@@ -606,7 +610,8 @@ func (s *Store) Troubled(ctx context.Context, k daybook.Key, limit int) (keys []
 	return keys, err
 }
 
-const turnKeys = `UPDATE daybook_live SET hold = 'turn' WHERE key /*in $1*/ AND hold = '' AND state = 'retryable'`
+const turnKeys = `UPDATE daybook_live SET hold = 'turn' WHERE key /*in $1*/ AND hold = '' AND state = 'retryable'
+  AND EXISTS (SELECT 1 FROM daybook_live p WHERE p.key = daybook_live.parent)`
 
 const selectReplayable = `SELECT l.key FROM daybook_letters l WHERE l.parent = $1 AND l.parent <> '' AND l.state = 'open' AND l.kind <> 'unknown' AND l.key > $2
 ORDER BY l.key LIMIT $3`
@@ -665,4 +670,17 @@ func (s *Store) SubjectLetters(ctx context.Context, parent daybook.Key, unknown 
 		return err
 	}, string(parent), bit(unknown), limited(limit))
 	return keys, err
+}
+
+const selectLettersToReplay = letterColumns + `WHERE state = 'open' AND kind <> 'unknown' AND key > $1 AND ($2 = '' OR job = $2) ORDER BY key LIMIT $3`
+
+// LettersToReplay implements daybook.Reader.
+func (s *Store) LettersToReplay(ctx context.Context, job string, after daybook.Key, limit int) ([]daybook.Letter, error) {
+	var list []daybook.Letter
+	err := s.read(ctx, "read dead letters", selectLettersToReplay, func(rows *sql.Rows) error {
+		l, err := scanLetter(rows)
+		list = append(list, l)
+		return err
+	}, string(after), job, limited(limit))
+	return list, err
 }

@@ -24,6 +24,7 @@ var suite = []topic{
 	{"apply", applyCases},
 	{"steps", stepCases},
 	{"letters", letterCases},
+	{"subjects", fanoutCases},
 	{"trigger", triggerCases},
 	{"plan", planCases},
 	{"jobs", jobCases},
