@@ -202,7 +202,7 @@ func (s *Story) timeline() []Entry {
 			add(a.LateAt, "late report", lateText(a), a.LateError)
 		}
 	}
-	if r := s.Run; r != nil && r.State == daybook.Running {
+	if r := s.Run; r != nil && r.State == daybook.Running && !r.FannedOut() {
 		add(r.ClaimedAt, "attempt", runningText(r, s.hosts.of(r.Node)), "")
 	}
 	for _, l := range s.Letters {

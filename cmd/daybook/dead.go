@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -269,6 +270,9 @@ func whoever(name string) daybook.Text {
 
 // replayPlan tells what a replay of a run would do, by the rule that carries it out.
 func (a *app) replayPlan(r *daybook.Run) daybook.Text {
+	if n := r.Subjects; r.FannedOut() && n != nil && n.UnderWay() == 0 && n.Letters > 0 {
+		return daybook.Say("%s, each under the same key", daybook.Count(int(n.Letters), "the letter of %d subject", "the letters of %d subjects"))
+	}
 	switch tr, err := r.Replay(a.person().Name, "", a.Now()); {
 	case err != nil && r.State == daybook.Dead:
 		return daybook.Say("refused: %s", err)
@@ -282,16 +286,27 @@ func (a *app) replayPlan(r *daybook.Run) daybook.Text {
 
 func newDeadReplay(a *app) *cobra.Command {
 	var dry bool
-	var note string
+	var note, plan, job string
 	cmd := &cobra.Command{
 		Use: "replay KEY…", Short: textDeadReplay, Long: textDeadReplayLong, ValidArgsFunction: a.completeLetters,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			if len(args) == 0 && plan == "" {
 				return daybook.Invalid("%s: KEY is missing", cmd.CommandPath()).WithHint("daybook dead list shows what can be replayed")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case plan == newPlan && len(args) == 1 && strings.HasPrefix(args[0], "pl_"):
+				plan, args = args[0], nil
+			case plan != "" && len(args) > 0:
+				return daybook.Invalid("both keys and a plan are given").WithHint("give one: a plan names its letters itself")
+			case plan == "" && job != "":
+				return daybook.Invalid("--job is for a plan").WithHint("daybook dead replay --plan --job %s", daybook.Clip(job, 64))
+			}
+			if plan != "" {
+				return a.deadReplayPlan(cmd.Context(), plan, job, note, dry)
+			}
 			list := make([]daybook.Key, len(args))
 			for i, k := range args {
 				list[i] = daybook.Key(k)
@@ -301,7 +316,80 @@ func newDeadReplay(a *app) *cobra.Command {
 	}
 	reasonFlag(cmd, &note)
 	writing(cmd, &dry)
+	cmd.Flags().StringVar(&plan, "plan", "", "show all letters that can be replayed, as a plan with an id; with the id replay exactly these")
+	cmd.Flags().Lookup("plan").NoOptDefVal = newPlan
+	cmd.Flags().StringVar(&job, "job", "", "with --plan: the letters of one job")
 	return cmd
+}
+
+// newPlan is --plan without an id.
+const newPlan = "new"
+
+// deadReplayPlan shows a plan, or does one.
+func (a *app) deadReplayPlan(ctx context.Context, id, job, note string, dry bool) error {
+	return a.withControl(ctx, func(_ *ledger, c *control.Control) error {
+		p, err := c.PlanReplay(ctx, job)
+		if err != nil {
+			return err
+		}
+		if id == newPlan || dry {
+			return a.showReplayPlan(p)
+		}
+		if p.ID == id {
+			if err := a.proceed(daybook.Say("replay")); err != nil {
+				return err
+			}
+		}
+		n, err := c.StartReplay(ctx, a.person(), id, job, note)
+		if n > 0 || err == nil {
+			a.say("%s", daybook.Count(n, "%d letter is replayed", "%d letters are replayed"))
+		}
+		return err
+	})
+}
+
+func (a *app) showReplayPlan(p control.ReplayPlan) error {
+	if a.flags.json {
+		first := []*letterJSON{}
+		for _, l := range p.First {
+			first = append(first, control.NewLetterJSON(l))
+		}
+		return a.printJSON(replayPlanJSON{Schema: "daybook/replay_plan.v1", ID: p.ID, Job: p.Job, Letters: p.Letters, Subjects: p.Subjects, First: first})
+	}
+	if p.ID == "" {
+		a.say("no letter is open that could be replayed")
+		return nil
+	}
+	g := &grid{tail: true, head: []string{"KEY", "PRIORITY", "KIND", "ERROR"}}
+	for _, l := range p.First {
+		g.add(string(l.Key), string(l.Priority), string(l.Kind), l.Error)
+	}
+	if err := a.print(g); err != nil {
+		return err
+	}
+	if more := p.Letters - len(p.First); more > 0 {
+		a.say("and %d more", more)
+	}
+	for _, k := range slices.Sorted(maps.Keys(p.Subjects)) {
+		a.say("%s: %s", k, daybook.Count(p.Subjects[k], "%d subject", "%d subjects"))
+	}
+	a.say("plan %s: %s would be replayed, each under the same key", p.ID, daybook.Count(p.Letters, "%d letter", "%d letters"))
+	next := "daybook dead replay --plan " + p.ID
+	if p.Job != "" {
+		next += " --job " + p.Job
+	}
+	a.next(next)
+	return nil
+}
+
+// replayPlanJSON is daybook/replay_plan.v1.
+type replayPlanJSON struct {
+	Schema   string              `json:"schema"`
+	ID       string              `json:"id,omitempty"`
+	Job      string              `json:"job,omitempty"`
+	Letters  int                 `json:"letters"`
+	Subjects map[daybook.Key]int `json:"subjects,omitempty"`
+	First    []*letterJSON       `json:"first"`
 }
 
 func (a *app) deadReplay(ctx context.Context, list []daybook.Key, note string, dry bool) error {
@@ -351,6 +439,9 @@ func (a *app) showReplay(ctx context.Context, c *control.Control, list []daybook
 			return some, err
 		}
 		_, refused := r.Replay(a.person().Name, "", a.Now())
+		if n := r.Subjects; r.FannedOut() && n != nil && n.UnderWay() == 0 && n.Letters > 0 {
+			refused = nil
+		}
 		some = some || refused == nil
 		switch {
 		case dry && a.flags.json:

@@ -256,13 +256,16 @@ func (a *app) subjectRows(row func(label, format string, args ...any), r *dayboo
 		row("under way", "%d running, %d to be tried again, %d wait for their turn", n.States[daybook.Running], n.States[daybook.Retryable], n.Waiting)
 	}
 	if n.Repeated > 0 {
-		row("repeated", "%d rows of the listing named a subject that it had named before: each is done once", n.Repeated)
+		row("repeated", "%s", daybook.Count(int(n.Repeated), "%d row of the listing named a subject that it had named before: it is done once",
+			"%d rows of the listing named a subject that it had named before: each is done once"))
 	}
 	if n.Faulty > 0 {
-		row("faulty", "%d rows of the listing name no subject: %s", n.Faulty, daybook.Clip(oneLine(n.Fault), 300))
+		row("faulty", "%s", daybook.Count(int(n.Faulty), "%d row of the listing names no subject: %s", "%d rows of the listing name no subject: %s",
+			daybook.Clip(oneLine(n.Fault), 300)))
 	}
 	if n.Vanished > 0 {
-		row("vanished", "%d subjects of an earlier listing are not named any more; their runs stand as they are", n.Vanished)
+		row("vanished", "%s", daybook.Count(int(n.Vanished), "%d subject of an earlier listing is not named any more; its run stands as it is",
+			"%d subjects of an earlier listing are not named any more; their runs stand as they are"))
 	}
 }
 

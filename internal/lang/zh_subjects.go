@@ -55,4 +55,23 @@ var zhSubjects = map[string]string{
 	"give one of them another name with AS":                                  "用 AS 给其中一列改名",
 	"the dsn is of no known kind":                                            "dsn 的种类不认识",
 	"write sqlite:PATH, postgres://user@host/name or mysql://user@host/name": "写 sqlite:PATH、postgres://user@host/name 或 mysql://user@host/name",
+
+	// Plans, and the doctor.
+	"%s, each under the same key":                                 "%s，各沿用原键",
+	"the letters of %d subjects":                                  "%d个业务对象的死信",
+	"%s does not end by itself: %s":                               "%s不会自行结束：%s",
+	"%s: %d subjects wait for their turn, and none is under way":  "%s：%d个业务对象在排队，没有一个在进行",
+	"plan %s is stale: other letters are open now than it showed": "方案%s已过期：现在未处理的死信与它列出的不同",
+	"daybook dead replay --plan shows what would be replayed now": "用 daybook dead replay --plan 查看现在会重放哪些",
+	"both keys and a plan are given":                              "同时给了键和方案",
+	"give one: a plan names its letters itself":                   "只给一个：方案本身就指明了死信",
+	"--job is for a plan":                                         "--job 只用于方案",
+	"daybook dead replay --plan --job %s":                         "daybook dead replay --plan --job %s",
+	"%d letters are replayed":                                     "已重放%d个死信",
+	"no letter is open that could be replayed":                    "没有可重放的未处理死信",
+	"%d subjects": "%d个业务对象",
+	"%d letters":  "%d个死信",
+	"plan %s: %s would be replayed, each under the same key":                                        "方案%s：将重放%s，各沿用原键",
+	"show all letters that can be replayed, as a plan with an id; with the id replay exactly these": "列出所有可重放的死信，作为带编号的方案；给出编号则恰好重放这些",
+	"with --plan: the letters of one job":                                                           "与 --plan 合用：一个任务的死信",
 }

@@ -1,0 +1,35 @@
+package control
+
+import (
+	"context"
+
+	"github.com/daybook-run/daybook"
+)
+
+// subjects looks at runs whose subjects have runs of their own, and that do not come to their end by themselves.
+func (d *doctor) subjects(ctx context.Context) error {
+	runs, err := d.c.s.Runs(ctx, daybook.Filter{State: daybook.Running, Limit: maxListed})
+	if err != nil {
+		return err
+	}
+	looked := 0
+	for _, r := range runs {
+		if !r.FannedOut() || looked == countedRuns {
+			continue
+		}
+		looked++
+		n, err := d.c.subjectsOf(ctx, r)
+		if err != nil {
+			return err
+		}
+		switch {
+		case n.Breaker != nil:
+			d.add(LevelBad, daybook.Say("%s: %s", r.Key, subjectsText(n)), command("daybook run show %s", r.Key))
+		case n.UnderWay() == 0 && n.Letters+n.Unknown > 0:
+			d.add(LevelWarn, daybook.Say("%s does not end by itself: %s", r.Key, subjectsText(n)), command("daybook dead list"))
+		case n.UnderWay() > 0 && n.States[daybook.Running] == 0 && n.Waiting == n.UnderWay() && d.now.Sub(r.ClaimedAt) > plannedWithin:
+			d.add(LevelWarn, daybook.Say("%s: %d subjects wait for their turn, and none is under way", r.Key, n.Waiting), command("daybook run show %s", r.Key))
+		}
+	}
+	return nil
+}
