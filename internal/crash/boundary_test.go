@@ -189,7 +189,7 @@ func (b *boundaries) answered(keys []*boundary, s *served) (stopped []int) {
 			continue
 		}
 		v := b.visit(n.key)
-		parent := effectOf(v.pid)
+		parent := v.effect
 		if n.undoes() {
 			parent = s.pid()
 		}
@@ -350,9 +350,9 @@ func TestKilledAtEveryBoundary(t *testing.T) {
 	onBoth(t, boundaryJobs, func(w *world) {
 		b := newBoundaries(w)
 		b.killed([]victim{
-			{"script", slices.Concat(scriptPoints, effectPoints), barePoints, never, func(v *visit) { slay(scriptOf(v.pid)) }, false, nil},
-			{"effect", effectPoints, barePoints, mail, func(v *visit) { slay(effectOf(v.pid)) }, false, nil},
-			{"branch", append([]string{"asked"}, effectPoints...), barePoints, mail, func(v *visit) { slay(effectOf(v.pid), v.pid) }, false, nil},
+			{"script", slices.Concat(scriptPoints, effectPoints), barePoints, never, func(v *visit) { slay(v.script) }, false, nil},
+			{"effect", effectPoints, barePoints, mail, func(v *visit) { slay(v.effect) }, false, nil},
+			{"branch", append([]string{"asked"}, effectPoints...), barePoints, mail, func(v *visit) { slay(v.effect, v.pid) }, false, nil},
 			{"serve", slices.Concat([]string{"asked", "ladder"}, scriptPoints, effectPoints, undoPoints), slices.Concat(barePoints, undoPoints), never, nil, true, nil},
 			{"all", slices.Concat([]string{"asked", "ladder"}, scriptPoints, effectPoints, undoPoints), slices.Concat(barePoints, undoPoints), mail, nil, true, nil},
 		})

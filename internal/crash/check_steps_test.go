@@ -38,6 +38,7 @@ type act struct {
 type opened struct {
 	key, kind string
 	at        time.Time
+	closedBy  string
 	alerts    int
 }
 
@@ -76,13 +77,13 @@ func (c *chaos) readDeeds() *deeds {
 		d.starved[key] = append(d.starved[key], time.UnixMicro(us))
 		return err
 	})
-	c.rows(`SELECT l.key, l.kind, l.opened_us, COUNT(a.id) FROM daybook_letters l
+	c.rows(`SELECT l.key, l.kind, l.opened_us, l.closed_by, COUNT(a.id) FROM daybook_letters l
   LEFT JOIN daybook_alerts a ON a.key IN (l.key, l.parent) AND a.kind IN ('dead_letter', 'unknown_outcome') AND (a.closed_us = 0 OR a.closed_us >= l.opened_us)
     AND (l.closed_us = 0 OR a.at_us <= l.closed_us)
-  WHERE l.job LIKE 'renew-%' GROUP BY l.id, l.key, l.kind, l.opened_us`, func(rows *sql.Rows) error {
+  WHERE l.job LIKE 'renew-%' GROUP BY l.id, l.key, l.kind, l.opened_us, l.closed_by`, func(rows *sql.Rows) error {
 		var o opened
 		var us int64
-		err := rows.Scan(&o.key, &o.kind, &us, &o.alerts)
+		err := rows.Scan(&o.key, &o.kind, &us, &o.closedBy, &o.alerts)
 		o.at = time.UnixMicro(us)
 		d.opened = append(d.opened, o)
 		return err
@@ -213,8 +214,8 @@ func stem(wireKey string) string {
 	return wireKey[:i] + step
 }
 
-// checkLetters looks whether each letter was told of, and whether whatever is called unknown could be known by nobody: a send has
-// no clear answer, or somebody was killed meanwhile who might have had it.
+// checkLetters looks whether each letter was told of, and whether whatever is called unknown could be known by nobody then: a send has
+// no clear answer, somebody was killed meanwhile who might have had it, or it was told too late.
 func (c *chaos) checkLetters(v *evidence, d *deeds) (letters, unknown int) {
 	for _, l := range d.opened {
 		letters++
@@ -225,7 +226,7 @@ func (c *chaos) checkLetters(v *evidence, d *deeds) (letters, unknown int) {
 			continue
 		}
 		unknown++
-		if !c.unanswered(v, l) && !c.murdered(v, d, l) {
+		if !c.unanswered(v, l) && !c.murdered(v, d, l) && !c.onItsWay(v, l) {
 			c.t.Errorf("%s is called unknown at %s, and the gateway had answered", l.key, l.at.UTC().Format("15:04:05.000"))
 			c.story(l.key)
 		}
@@ -258,6 +259,29 @@ func (c *chaos) unanswered(v *evidence, l opened) bool {
 		clear = clear || e.At.After(from)
 	}
 	return !clear
+}
+
+// onItsWay reports whether whoever had the answer was at work yet when the letter was opened, after his lease, and closed it by
+// his report.
+func (c *chaos) onItsWay(v *evidence, l opened) bool {
+	if l.closedBy != "late report" {
+		return false
+	}
+	var fence int64
+	for _, a := range v.tries[l.key] {
+		if at := time.UnixMicro(a.claimed); at.Before(l.at) {
+			fence = max(fence, a.fence)
+		}
+	}
+	began, ended := false, false
+	for _, e := range v.diary[strings.TrimSuffix(l.key, "~undo")] {
+		if runOf(e) != l.key || e.Fence != fence {
+			continue
+		}
+		began = began || e.What == "begin"
+		ended = ended || e.What == "end" && e.At.Before(l.at)
+	}
+	return began && !ended
 }
 
 // claimedBefore is when the last try before a letter was claimed.

@@ -32,9 +32,11 @@ type gate struct {
 type visit struct {
 	point string
 	pid   int // of who came
-	here  chan struct{}
-	open  chan struct{}
-	once  sync.Once
+	// The processes that it is a part of, as they were then: who has ended may be waited for at any time, and has no parent more.
+	effect, script int
+	here           chan struct{}
+	open           chan struct{}
+	once           sync.Once
 }
 
 func newGate(t testing.TB) *gate {
@@ -104,7 +106,7 @@ func (g *gate) at(ctx context.Context, key, point string, pid int) bool {
 	if !first {
 		return true
 	}
-	v.pid = pid
+	v.pid, v.effect, v.script = pid, effectOf(pid), scriptOf(pid)
 	close(v.here)
 	select {
 	case <-v.open:

@@ -100,8 +100,8 @@ func TestKilledAtEveryBoundaryOverAServer(t *testing.T) {
 			return slices.Contains([]string{"mail-begun", "mail-sent", "mail-answered", "mail-begin-after", "mail-end-before"}, point)
 		}
 		b.killed([]victim{
-			{"script", slices.Concat(scriptPoints, effectPoints, wirePoints), barePoints, never, func(v *visit) { slay(scriptOf(v.pid)) }, false, nil},
-			{"effect", effectPoints, barePoints, mail, func(v *visit) { slay(effectOf(v.pid)) }, false, nil},
+			{"script", slices.Concat(scriptPoints, effectPoints, wirePoints), barePoints, never, func(v *visit) { slay(v.script) }, false, nil},
+			{"effect", effectPoints, barePoints, mail, func(v *visit) { slay(v.effect) }, false, nil},
 			{"nobody", wirePoints, nil, never, nil, false, nil},
 			{"serve", slices.Concat(scriptPoints, effectPoints, wirePoints, undoPoints), barePoints, never, nil, true, nil},
 			{"all", slices.Concat(scriptPoints, effectPoints, wirePoints, undoPoints), barePoints, open, nil, true, nil},
