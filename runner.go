@@ -84,6 +84,8 @@ type Finding struct {
 	WireKey string
 	Data    json.RawMessage // what the far side has, when yes
 	Error   string          // why it cannot tell
+	// AskedAt and AnsweredAt are of this wire key alone; zero: not known, and then those of the whole question stand for them.
+	AskedAt, AnsweredAt time.Time
 }
 
 // Causes of the cancellation of an attempt's context.

@@ -320,16 +320,21 @@ func (r *Run) Heard(step string, plain bool, try int, o Outcome, now time.Time) 
 	return next, !next.Plain || next.State == EffectDone
 }
 
+// Learned is what the far side said about an effect, which is kept with what was decided by it.
+type Learned struct {
+	Asked  []Attempt // a row for each wire key
+	Alerts []*Alert  // what people are told of it
+}
+
 // StepFound returns the record of an open effect as it stands after the far side was asked about every wire key used,
-// newest first, at askedAt, and the alerts that come of the answers.
-func (r *Run) StepFound(e *StepRecord, found []Finding, p Policy, askedAt, now time.Time) (*StepRecord, []*Alert) {
-	c := *e
+// newest first, at askedAt, and what was learned.
+func (r *Run) StepFound(e *StepRecord, found []Finding, p Policy, askedAt, now time.Time) (*StepRecord, Learned) {
+	c, learned := *e, Learned{Asked: addAsked(nil, r.rows(found, askedAt, now))}
 	yes, cannotTell := readFindings(found)
 	switch {
 	case len(yes) > 0:
-		alerts := c.found(yes, r, now)
+		learned.Alerts = c.found(yes, r, now)
 		c.State, c.Data, c.SettledBy, c.Error = EffectDone, yes[0].Data, "probe", ""
-		return &c, alerts
 	case cannotTell != "":
 		c.State, c.Asked, c.Error = EffectUnknown, CannotTell, Clip(cannotTell, MaxErrorBytes)
 	case askedAt.Before(c.EndedAt.Add(p.ofStep(&c).Settles)):
@@ -339,7 +344,7 @@ func (r *Run) StepFound(e *StepRecord, found []Finding, p Policy, askedAt, now t
 		c.renew(EffectNotDone, "probe")
 		c.Error = "the far side says that it did not happen"
 	}
-	return &c, nil
+	return &c, learned
 }
 
 // readFindings sorts the answers of a far side: those that say yes, and why the others cannot tell, if one does not.

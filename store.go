@@ -136,7 +136,7 @@ type FanStore interface {
 type Stepper interface {
 	// MarkStep writes the record of a step, and alerts, for the holder of a running run. An error with CodeStale: it is not
 	// held any more, or another wrote one of its steps since it was read.
-	MarkStep(ctx context.Context, r *Run, e *StepRecord, alerts []*Alert) error
+	MarkStep(ctx context.Context, r *Run, e *StepRecord, learned Learned) error
 	// MarkStepTx does so in a transaction of the caller on the ledger's database, which the caller commits.
 	MarkStepTx(ctx context.Context, tx *sql.Tx, r *Run, e *StepRecord) error
 }
@@ -155,7 +155,7 @@ type Mover interface {
 	// one. Applied tells, in the order given, which ones were written. One that met another state, fence or claim wrote
 	// nothing: it is stale.
 	Apply(ctx context.Context, ts []Transition) ([]Applied, error)
-	// Evidence keeps a report that was refused.
+	// Evidence keeps a report that was refused, or the answer to a question that something else had settled.
 	Evidence(ctx context.Context, a Attempt) error
 	// Run returns the record of a key, or an error with CodeNotFound.
 	Run(ctx context.Context, k Key) (*Run, error)

@@ -131,6 +131,7 @@ type Transition struct {
 	Keep   bool             // To is done and keeps the result it had: a further attempt failed
 
 	Attempt  *Attempt      // the row of the attempt that ended, or its late report
+	Asked    []Attempt     // what the far side said, by which it is decided
 	Effect   *StepRecord   // as it stands afterwards
 	Steps    []*StepRecord // likewise: those that changed
 	Letter   *Letter       // opened, or opened again
@@ -314,6 +315,7 @@ func (r *Run) notDoneOnce(t Transition, o Outcome, p Policy, now time.Time) Tran
 // every wire key used, newest first.
 func (r *Run) Settle(found []Finding, p Policy, askedAt, now time.Time) Transition {
 	t := r.move(OnProbe, now)
+	t.Asked = addAsked(nil, r.rows(found, askedAt, now))
 	e := *r.Effect
 	t.Effect = &e
 	yes, cannotTell := readFindings(found)
@@ -336,6 +338,30 @@ func (r *Run) Settle(found []Finding, p Policy, askedAt, now time.Time) Transiti
 		return t
 	}
 	return r.ladder(t, p, Outcome{Error: "the far side says that it did not happen"}, now)
+}
+
+// rows are what was found about an effect of r, a row for each wire key.
+func (r *Run) rows(found []Finding, askedAt, now time.Time) []Attempt {
+	rows := make([]Attempt, len(found))
+	for i, f := range found {
+		rows[i] = Attempt{Key: r.Key, Fence: r.Fence, Number: r.Attempts, Node: r.Node, WireKey: f.WireKey, Probe: true,
+			ClaimedAt: askedAt, EndedAt: now, Result: Result(f.Answer), Error: f.Error, Data: f.Data}
+		if !f.AskedAt.IsZero() {
+			rows[i].ClaimedAt, rows[i].EndedAt = f.AskedAt, f.AnsweredAt
+		}
+	}
+	return rows
+}
+
+// addAsked adds rows to others of the same run: they are told apart by when they were asked for, in µs.
+func addAsked(list, rows []Attempt) []Attempt {
+	for _, a := range rows {
+		if n := len(list); n > 0 && !a.ClaimedAt.After(list[n-1].ClaimedAt) {
+			a.ClaimedAt = list[n-1].ClaimedAt.Add(time.Microsecond)
+		}
+		list = append(list, a)
+	}
+	return list
 }
 
 // renew gives an effect its next wire key, after a definite no.

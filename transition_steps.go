@@ -119,9 +119,9 @@ func (r *Run) SettleSteps(found map[string][]Finding, p Policy, askedAt, now tim
 		}
 		was := *e
 		was.unreported(now)
-		next, alerts := c.StepFound(&was, answers, p, askedAt, now)
+		next, learned := c.StepFound(&was, answers, p, askedAt, now)
 		c.Records[i] = next
-		t.Steps, t.Alerts = append(t.Steps, next), append(t.Alerts, alerts...)
+		t.Steps, t.Asked, t.Alerts = append(t.Steps, next), addAsked(t.Asked, learned.Asked), append(t.Alerts, learned.Alerts...)
 		if next.State == EffectNotDone {
 			no = "step " + e.Step + ": " + next.Error
 		}

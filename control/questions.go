@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"time"
 
 	"github.com/daybook-run/daybook"
 )
@@ -43,25 +42,11 @@ func (c *Control) Settle(ctx context.Context, id daybook.AttemptID, found []dayb
 		if applied[0].Stale {
 			continue
 		}
-		if err := c.keepAnswers(ctx, r, all, asked, now); err != nil {
-			return Reported{}, err
-		}
 		c.o.Wake()
 		after, err := c.s.Run(ctx, id.Key)
 		return Reported{Run: after}, err
 	}
 	return Reported{}, changesAllTheTime(id.Key)
-}
-
-// keepAnswers keeps what the far side said, a row for each wire key: rows are told apart by when they were asked for.
-func (c *Control) keepAnswers(ctx context.Context, r *daybook.Run, found []daybook.Finding, asked, now time.Time) error {
-	for i, f := range found {
-		if err := c.s.Evidence(ctx, daybook.Attempt{Key: r.Key, Fence: r.Fence, Number: r.Attempts, Node: r.Node, WireKey: f.WireKey, Probe: true,
-			ClaimedAt: asked.Add(time.Duration(i) * time.Microsecond), EndedAt: now, Result: daybook.Result(f.Answer), Error: f.Error, Data: f.Data}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // findings puts what was found in the order of the wire keys, without secrets.

@@ -15,17 +15,17 @@ import (
 // Errors: CodeStale, the attempt does not hold its run any more; CodeNotFound; CodeUnavailable.
 func (c *Control) ComeTo(ctx context.Context, id daybook.AttemptID, ask daybook.StepAsk) (daybook.StepAnswer, error) {
 	var a daybook.StepAnswer
-	err := c.mark(ctx, id, func(r *daybook.Run, p daybook.Policy, now time.Time) (*daybook.StepRecord, []*daybook.Alert, error) {
+	err := c.mark(ctx, id, func(r *daybook.Run, p daybook.Policy, now time.Time) (*daybook.StepRecord, daybook.Learned, error) {
 		if ask.Says.Undo != "" {
 			if err := c.undoesByCommand(ctx, r.Job); err != nil {
-				return nil, nil, err
+				return nil, daybook.Learned{}, err
 			}
 		}
 		a = r.ComeTo(ask, p, now)
 		if !a.Write {
-			return nil, nil, nil
+			return nil, daybook.Learned{}, nil
 		}
-		return a.Record, nil, nil
+		return a.Record, daybook.Learned{}, nil
 	})
 	return a, err
 }
@@ -60,15 +60,15 @@ func (c *Control) StepEnded(ctx context.Context, id daybook.AttemptID, step stri
 		return daybook.StepAnswer{}, err
 	}
 	var next *daybook.StepRecord
-	err = c.mark(ctx, id, func(r *daybook.Run, _ daybook.Policy, now time.Time) (*daybook.StepRecord, []*daybook.Alert, error) {
+	err = c.mark(ctx, id, func(r *daybook.Run, _ daybook.Policy, now time.Time) (*daybook.StepRecord, daybook.Learned, error) {
 		var write bool
 		switch next, write = r.Heard(step, plain, try, o, now); {
 		case next == nil: // of an earlier try, and late
-			return nil, nil, notBegun(r, step)
+			return nil, daybook.Learned{}, notBegun(r, step)
 		case !write: // told before, or simply done again
-			return nil, nil, nil
+			return nil, daybook.Learned{}, nil
 		}
-		return next, nil, nil
+		return next, daybook.Learned{}, nil
 	})
 	if errors.Is(err, daybook.ErrStale) {
 		next, err = c.lateStep(ctx, id, step, try, o, err)
@@ -99,29 +99,26 @@ func (c *Control) StepFound(ctx context.Context, id daybook.AttemptID, step stri
 		return daybook.StepAnswer{}, err
 	}
 	var next *daybook.StepRecord
-	err = c.mark(ctx, id, func(r *daybook.Run, p daybook.Policy, now time.Time) (*daybook.StepRecord, []*daybook.Alert, error) {
+	err = c.mark(ctx, id, func(r *daybook.Run, p daybook.Policy, now time.Time) (*daybook.StepRecord, daybook.Learned, error) {
 		e := r.StepRecord(step)
 		switch {
 		case e != nil && e.SettledBy == "probe" && e.Seen == r.Fence && e.State != daybook.EffectBegun: // told before, and the answer was lost
 			next = e
-			return nil, nil, nil
+			return nil, daybook.Learned{}, nil
 		case e == nil, e.State != daybook.EffectUnknown:
-			return nil, nil, daybook.Conflict("step %s of %s is not open: there is nothing to ask", step, r.Key)
+			return nil, daybook.Learned{}, daybook.Conflict("step %s of %s is not open: there is nothing to ask", step, r.Key)
 		}
 		all, err := findings(e.WireKeys(), found, secrets)
 		if err != nil {
-			return nil, nil, err
+			return nil, daybook.Learned{}, err
 		}
 		asked := askedAt
 		if asked.After(now) { // by a clock that is ahead, an early no would count
 			asked = now
 		}
-		if err := c.keepAnswers(ctx, r, all, asked, now); err != nil {
-			return nil, nil, err
-		}
-		var alerts []*daybook.Alert
-		next, alerts = r.StepFound(e, all, p, asked, now)
-		return next, alerts, nil
+		var learned daybook.Learned
+		next, learned = r.StepFound(e, all, p, asked, now)
+		return next, learned, nil
 	})
 	if err != nil {
 		return daybook.StepAnswer{}, err
@@ -131,7 +128,7 @@ func (c *Control) StepFound(ctx context.Context, id daybook.AttemptID, step stri
 
 // mark reads the run of an attempt, lets a rule decide what is to be written of a step, and writes it; again, when somebody else
 // wrote a step meanwhile.
-func (c *Control) mark(ctx context.Context, id daybook.AttemptID, decide func(r *daybook.Run, p daybook.Policy, now time.Time) (*daybook.StepRecord, []*daybook.Alert, error)) error {
+func (c *Control) mark(ctx context.Context, id daybook.AttemptID, decide func(r *daybook.Run, p daybook.Policy, now time.Time) (*daybook.StepRecord, daybook.Learned, error)) error {
 	p, err := c.policyOf(ctx, id.Key.Job())
 	if err != nil {
 		return err
@@ -144,11 +141,11 @@ func (c *Control) mark(ctx context.Context, id daybook.AttemptID, decide func(r 
 		if r.ID() != id || r.State != daybook.Running {
 			return overtaken(r, id)
 		}
-		e, alerts, err := decide(r, p, c.now())
+		e, learned, err := decide(r, p, c.now())
 		if err != nil || e == nil {
 			return err
 		}
-		if err = c.s.MarkStep(ctx, r, e, alerts); !errors.Is(err, daybook.ErrStale) {
+		if err = c.s.MarkStep(ctx, r, e, learned); !errors.Is(err, daybook.ErrStale) {
 			return err
 		}
 	}

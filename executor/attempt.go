@@ -232,18 +232,10 @@ func (x *Executor) ask(ctx context.Context, r *daybook.Run, e *daybook.StepRecor
 		one := work.Prober.Probe(limited, daybook.Order{Run: r, Job: work.Job, Attempt: r.Attempts, Fence: r.Fence, WireKey: wireKey, Step: e.Step, Env: env}, wireKey)
 		cancel()
 		one.Error, one.Data = daybook.Mask(one.Error, secrets), daybook.MaskJSON(one.Data, secrets)
+		one.AskedAt, one.AnsweredAt = asked, x.o.Clock()
 		found = append(found, one)
-		x.keepAnswer(ctx, r, one, asked)
 	}
 	return found
-}
-
-// keepAnswer keeps what the far side said to a question.
-func (x *Executor) keepAnswer(ctx context.Context, r *daybook.Run, f daybook.Finding, asked time.Time) {
-	if err := x.store.Evidence(ctx, daybook.Attempt{Key: r.Key, Fence: r.Fence, Number: r.Attempts, Node: x.o.Node, WireKey: f.WireKey, Probe: true,
-		ClaimedAt: asked, EndedAt: x.o.Clock(), Result: daybook.Result(f.Answer), Error: f.Error, Data: f.Data}); err != nil {
-		x.o.Log.Warn("keep the answer of a probe", "key", r.Key, "err", err)
-	}
 }
 
 // dir is the directory of an attempt on this host. It is found again by key and fence alone.

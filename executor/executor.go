@@ -433,7 +433,10 @@ func (x *Executor) late(ctx context.Context, f *flight) error {
 		return ignoreNotFound(err)
 	}
 	m := f.next
-	if f.question || r.Fence == f.run.Fence && r.Claim == f.run.Claim && r.State == m.To && (r.EndedAt.Equal(m.At.Truncate(time.Microsecond)) || m.To.Live() && r.Due.Equal(m.Due.Truncate(time.Microsecond))) {
+	if f.question {
+		return x.keepAnswers(ctx, m.Asked)
+	}
+	if r.Fence == f.run.Fence && r.Claim == f.run.Claim && r.State == m.To && (r.EndedAt.Equal(m.At.Truncate(time.Microsecond)) || m.To.Live() && r.Due.Equal(m.Due.Truncate(time.Microsecond))) {
 		return nil
 	}
 	log := x.o.Log.With("job", r.Job, "key", r.Key, "attempt", f.run.Attempts)
@@ -475,6 +478,16 @@ func (x *Executor) late(ctx context.Context, f *flight) error {
 	a := *m.Attempt
 	a.LateResult, a.LateError, a.LateAt = f.outcome.Result, f.outcome.Error, x.o.Clock()
 	return x.store.Evidence(ctx, a)
+}
+
+// keepAnswers keeps what the far side said to a question when the run was settled by something else meanwhile.
+func (x *Executor) keepAnswers(ctx context.Context, asked []daybook.Attempt) error {
+	for _, a := range asked {
+		if err := x.store.Evidence(ctx, a); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func ignoreNotFound(err error) error {

@@ -788,7 +788,7 @@ func TestTheEndOfAStepThatNobodyHeard(t *testing.T) {
 					t.Fatal(err)
 				}
 				begun := run.ComeTo(daybook.StepAsk{Step: "charge"}, daybook.Policy{}, r.clock())
-				if err := s.MarkStep(ctx, run, begun.Record, nil); err != nil {
+				if err := s.MarkStep(ctx, run, begun.Record, daybook.Learned{}); err != nil {
 					t.Fatal(err)
 				}
 				place := r.orders[0].Dir

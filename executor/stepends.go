@@ -29,7 +29,7 @@ func (x *Executor) hearSteps(ctx context.Context, r *daybook.Run, dir string) (*
 		if !ok {
 			continue
 		}
-		err := x.store.MarkStep(ctx, r, next, nil)
+		err := x.store.MarkStep(ctx, r, next, daybook.Learned{})
 		switch {
 		case errors.Is(err, daybook.ErrStale):
 			log.Warn("the end of a step that nobody had heard came too late")

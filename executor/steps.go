@@ -42,7 +42,7 @@ func (b *book) Come(ctx context.Context, ask daybook.StepAsk) (daybook.StepAnswe
 		if !a.Write {
 			return a, nil
 		}
-		err := b.put(ctx, a.Record, nil)
+		err := b.put(ctx, a.Record, daybook.Learned{})
 		if err == nil || !errors.Is(err, daybook.ErrStale) {
 			return a, err
 		}
@@ -71,7 +71,7 @@ func (b *book) End(ctx context.Context, e *daybook.StepRecord, o daybook.Outcome
 		if next.Plain && next.State != daybook.EffectDone {
 			return next.Stepped(), nil // it is simply done again
 		}
-		err := b.put(ctx, next, nil)
+		err := b.put(ctx, next, daybook.Learned{})
 		if errors.Is(err, daybook.ErrStale) {
 			if err = b.lost(ctx, err); err == nil {
 				continue
@@ -97,11 +97,10 @@ func (b *book) Found(ctx context.Context, e *daybook.StepRecord, found []daybook
 	}
 	for i := range found {
 		found[i].Error, found[i].Data = daybook.Mask(found[i].Error, b.f.secrets), daybook.MaskJSON(found[i].Data, b.f.secrets)
-		b.x.keepAnswer(ctx, b.run, found[i], askedAt.Add(time.Duration(i)*time.Microsecond)) // rows are told apart by it
 	}
 	for {
-		next, alerts := b.run.StepFound(e, found, b.p, askedAt, b.Now())
-		err := b.put(ctx, next, alerts)
+		next, learned := b.run.StepFound(e, found, b.p, askedAt, b.Now())
+		err := b.put(ctx, next, learned)
 		if err == nil {
 			return next.Stepped(), nil
 		}
@@ -158,9 +157,9 @@ func (b *book) take(r *daybook.Run, otherwise error) error {
 }
 
 // put writes a record, for as long as the ledger does not answer and ctx lasts.
-func (b *book) put(ctx context.Context, e *daybook.StepRecord, alerts []*daybook.Alert) error {
+func (b *book) put(ctx context.Context, e *daybook.StepRecord, learned daybook.Learned) error {
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		err := b.x.store.MarkStep(ctx, b.run, e, alerts)
+		err := b.x.store.MarkStep(ctx, b.run, e, learned)
 		switch {
 		case err == nil:
 			b.run = b.run.With(e)

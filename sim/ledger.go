@@ -167,8 +167,8 @@ func (l *gated) ReleaseAsking(ctx context.Context, runs []*daybook.Run, now time
 	return do(ctx, l, "release questions", func(ctx context.Context) error { return l.Ledger.ReleaseAsking(ctx, runs, now) })
 }
 
-func (l *gated) MarkStep(ctx context.Context, r *daybook.Run, e *daybook.StepRecord, alerts []*daybook.Alert) error {
-	return do(ctx, l, about("mark "+e.Step+" "+string(e.State), r), func(ctx context.Context) error { return l.Ledger.MarkStep(ctx, r, e, alerts) })
+func (l *gated) MarkStep(ctx context.Context, r *daybook.Run, e *daybook.StepRecord, learned daybook.Learned) error {
+	return do(ctx, l, about("mark "+e.Step+" "+string(e.State), r), func(ctx context.Context) error { return l.Ledger.MarkStep(ctx, r, e, learned) })
 }
 
 func (l *gated) Evidence(ctx context.Context, a daybook.Attempt) error {

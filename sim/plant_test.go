@@ -24,7 +24,7 @@ type ledgerWith struct {
 	Ledger
 	w       *World
 	apply   func(ctx context.Context, l Ledger, ts []daybook.Transition) ([]daybook.Applied, error)
-	mark    func(ctx context.Context, l Ledger, r *daybook.Run, e *daybook.StepRecord, alerts []*daybook.Alert) error
+	mark    func(ctx context.Context, l Ledger, r *daybook.Run, e *daybook.StepRecord, learned daybook.Learned) error
 	markTx  func(ctx context.Context, l Ledger, tx *sql.Tx, r *daybook.Run, e *daybook.StepRecord) error
 	begin   func(ctx context.Context, l Ledger, r *daybook.Run, e *daybook.StepRecord, now time.Time) error
 	trigger func(ctx context.Context, l Ledger, a daybook.Ask, template *daybook.Run, now time.Time) (daybook.Reply, *daybook.Run, error)
@@ -40,11 +40,11 @@ func (l *ledgerWith) Apply(ctx context.Context, ts []daybook.Transition) ([]dayb
 	return l.apply(ctx, l.Ledger, slices.Clone(ts))
 }
 
-func (l *ledgerWith) MarkStep(ctx context.Context, r *daybook.Run, e *daybook.StepRecord, alerts []*daybook.Alert) error {
+func (l *ledgerWith) MarkStep(ctx context.Context, r *daybook.Run, e *daybook.StepRecord, learned daybook.Learned) error {
 	if l.mark == nil {
-		return l.Ledger.MarkStep(ctx, r, e, alerts)
+		return l.Ledger.MarkStep(ctx, r, e, learned)
 	}
-	return l.mark(ctx, l.Ledger, r, e, alerts)
+	return l.mark(ctx, l.Ledger, r, e, learned)
 }
 
 func (l *ledgerWith) MarkStepTx(ctx context.Context, tx *sql.Tx, r *daybook.Run, e *daybook.StepRecord) error {
@@ -155,13 +155,13 @@ var bugs = []planted{
 			}
 			return l.Apply(ctx, ts)
 		},
-		mark: func(ctx context.Context, l Ledger, r *daybook.Run, e *daybook.StepRecord, alerts []*daybook.Alert) error {
+		mark: func(ctx context.Context, l Ledger, r *daybook.Run, e *daybook.StepRecord, learned daybook.Learned) error {
 			if was, err := l.Run(ctx, r.Key); err == nil {
 				c := *r
 				c.Fence, c.Claim, c.Marks = was.Fence, was.Claim, was.Marks
 				r = &c
 			}
-			return l.MarkStep(ctx, r, e, alerts)
+			return l.MarkStep(ctx, r, e, learned)
 		},
 	}), ""},
 	{"no unique key", on(ledgerWith{
@@ -252,12 +252,12 @@ var bugs = []planted{
 	}), "is declared over"},
 	{"undo run twice", work(func(k *executor.Work) { k.Undoer = twiceUndone{k.Undoer} }), "a second time"},
 	{"an undo that is unknown begun anew", on(ledgerWith{
-		mark: func(ctx context.Context, l Ledger, r *daybook.Run, e *daybook.StepRecord, alerts []*daybook.Alert) error {
+		mark: func(ctx context.Context, l Ledger, r *daybook.Run, e *daybook.StepRecord, learned daybook.Learned) error {
 			if c := *e; r.Key.IsUndo() && e.State == daybook.EffectUnknown {
 				c.State, c.Generation = daybook.EffectNotDone, c.Generation+1
 				e = &c
 			}
-			return l.MarkStep(ctx, r, e, alerts)
+			return l.MarkStep(ctx, r, e, learned)
 		},
 	}), "~undo"},
 	{"a dead letter not announced", on(ledgerWith{

@@ -363,7 +363,9 @@ const markLate = `UPDATE daybook_attempts SET late_result = $3, late_error = $4,
 
 func (t *tx) attempts(ctx context.Context, ts []daybook.Transition) error {
 	var rows, outputs [][]any
+	var asked []daybook.Attempt
 	for _, m := range ts {
+		asked = append(asked, m.Asked...)
 		a := m.Attempt
 		switch {
 		case a == nil:
@@ -380,6 +382,9 @@ func (t *tx) attempts(ctx context.Context, ts []daybook.Transition) error {
 		}
 	}
 	if err := t.bulk(ctx, insertAttempts, rows, nil); err != nil {
+		return err
+	}
+	if err := t.questions(ctx, asked); err != nil {
 		return err
 	}
 	return t.bulk(ctx, insertOutputs, outputs, nil)
@@ -463,16 +468,25 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 ON CONFLICT (key, fence, question) DO UPDATE SET late_result = excluded.late_result, late_error = excluded.late_error, late_us = excluded.late_us
 WHERE daybook_attempts.late_taken = 0`
 
-const insertQuestion = `INSERT INTO daybook_attempts (key, fence, question, number, node, wire_key, claimed_us, ended_us, result, error, data)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (key, fence, question) DO NOTHING`
+const insertQuestions = `WITH v (key, fence, question, number, node, wire_key, claimed_us, ended_us, result, error, data) AS (/*rows t b b b t t b b t t t*/)
+INSERT INTO daybook_attempts (key, fence, question, number, node, wire_key, claimed_us, ended_us, result, error, data)
+SELECT * FROM v WHERE TRUE ON CONFLICT (key, fence, question) DO NOTHING`
 
-// Evidence implements daybook.Mover: a refused report, or a question and its answer.
+// questions writes what the far side said.
+func (t *tx) questions(ctx context.Context, asked []daybook.Attempt) error {
+	rows := make([][]any, len(asked))
+	for i, a := range asked {
+		rows[i] = []any{string(a.Key), a.Fence, us(a.ClaimedAt), int64(a.Number), a.Node, a.WireKey, us(a.ClaimedAt), us(a.EndedAt), string(a.Result),
+			clean(a.Error, daybook.MaxErrorBytes), cleanJSON(a.Data)}
+	}
+	return t.bulk(ctx, insertQuestions, rows, nil)
+}
+
+// Evidence implements daybook.Mover: a refused report, or the answer to a question that something else had settled.
 func (s *Store) Evidence(ctx context.Context, a daybook.Attempt) error {
 	return s.write(ctx, "keep evidence on "+string(a.Key), func(ctx context.Context, t *tx) error {
 		if a.Probe {
-			_, err := t.exec(ctx, insertQuestion, string(a.Key), a.Fence, us(a.ClaimedAt), int64(a.Number), a.Node, a.WireKey,
-				us(a.ClaimedAt), us(a.EndedAt), string(a.Result), clean(a.Error, daybook.MaxErrorBytes), cleanJSON(a.Data))
-			return err
+			return t.questions(ctx, []daybook.Attempt{a})
 		}
 		_, err := t.exec(ctx, insertEvidence, string(a.Key), a.Fence, int64(a.Number), a.Claim, a.Node, a.WireKey,
 			string(a.LateResult), clean(a.LateError, daybook.MaxErrorBytes), us(a.LateAt))

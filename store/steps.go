@@ -97,7 +97,7 @@ const selectStepMark = `SELECT s.key FROM daybook_steps s JOIN daybook_live l ON
 const markStep = `UPDATE daybook_live SET marks = marks + 1 WHERE key = $1 AND state = 'running' AND fence = $2 AND claim = $3 AND marks = $4`
 
 // MarkStep implements daybook.Stepper.
-func (s *Store) MarkStep(ctx context.Context, r *daybook.Run, e *daybook.StepRecord, alerts []*daybook.Alert) error {
+func (s *Store) MarkStep(ctx context.Context, r *daybook.Run, e *daybook.StepRecord, learned daybook.Learned) error {
 	mine := exists(selectStepMark, string(e.Key), e.Step, string(e.State), e.Fence, int64(e.Tries), int64(e.Generation), us(e.EndedAt), r.Claim)
 	return s.provedWrite(ctx, "mark step "+e.Step+" of "+string(r.Key), mine, func(ctx context.Context, t *tx) error {
 		n, err := t.exec(ctx, markStep, string(r.Key), r.Fence, r.Claim, r.Marks)
@@ -110,7 +110,10 @@ func (s *Store) MarkStep(ctx context.Context, r *daybook.Run, e *daybook.StepRec
 		if err := t.putSteps(ctx, []*daybook.StepRecord{e}); err != nil {
 			return err
 		}
-		return t.insertAlerts(ctx, alerts)
+		if err := t.questions(ctx, learned.Asked); err != nil {
+			return err
+		}
+		return t.insertAlerts(ctx, learned.Alerts)
 	})
 }
 

@@ -250,6 +250,28 @@ var applyCases = []example{
 		equal(k, "claim", attempts[0].Claim, r.Claim)
 		equal(k, "evidence", attempts[0].LateResult, daybook.ResultDone)
 	}},
+	{"what the far side said is kept with what is decided by it, and not without", func(k *kit) {
+		j := Job("renew", Once, probed)
+		k.run(j, "2026-03-01")
+		k.try(j, daybook.Outcome{Result: daybook.ResultLost})
+		q := k.one()
+		m := q.Settle([]daybook.Finding{{Answer: daybook.No, WireKey: q.WireKey() + "@2"}, {Answer: daybook.Yes, WireKey: q.WireKey(), Data: json.RawMessage(`{"id":1}`)}},
+			j.Policy(), k.now, k.now.Add(time.Second))
+		late := m
+		late.Asking = "another asker"
+		k.stale(late)
+		equal(k, "rows of what was too late", k.number("SELECT count(*) FROM daybook_attempts WHERE question > 0"), 0)
+		Apply(k.ctx, k, k.s, m)
+		attempts, err := k.s.Attempts(k.ctx, q.Key)
+		k.ok(err)
+		equal(k, "rows", len(attempts), 3)
+		for i, want := range []string{"no " + q.WireKey() + "@2", "yes " + q.WireKey()} {
+			a := attempts[i+1]
+			equal(k, "answer", string(a.Result)+" "+a.WireKey, want)
+			equal(k, "asked", a.Probe && a.ClaimedAt.Equal(k.now.Add(time.Duration(i)*time.Microsecond)) && a.EndedAt.Equal(k.now.Add(time.Second)), true)
+		}
+		equal(k, "data", string(attempts[2].Data), `{"id":1}`)
+	}},
 	{"questions and their answers are listed after the attempt they ask about", func(k *kit) {
 		j := Job("renew", Once, probed)
 		k.run(j, "2026-03-01")

@@ -15,7 +15,7 @@ var drillCases = []example{
 			r, e, err := k.come(r, "charge")
 			k.ok(err)
 			done := r.StepEnded(e, daybook.Outcome{Result: daybook.ResultDone}, k.now)
-			k.ok(k.s.MarkStep(k.ctx, r, done, nil))
+			k.ok(k.s.MarkStep(k.ctx, r, done, daybook.Learned{}))
 			r = r.With(done)
 			r.Marks++
 			Apply(k.ctx, k, k.s, r.Next(daybook.Outcome{Result: daybook.ResultDone}, j.Policy(), k.now))

@@ -22,7 +22,7 @@ func (k *kit) come(r *daybook.Run, step string, says ...daybook.StepPolicy) (*da
 	if !a.Write {
 		return r, a.Record, nil
 	}
-	err := k.s.MarkStep(k.ctx, r, a.Record, nil)
+	err := k.s.MarkStep(k.ctx, r, a.Record, daybook.Learned{})
 	if err != nil {
 		return r, a.Record, err
 	}
@@ -42,7 +42,7 @@ var stepCases = []example{
 			r, e, err = k.come(r, name, daybook.StepPolicy{Remembers: daybook.Forever, Settles: time.Hour, Asks: name == "zeta", Undoes: name == "alpha"})
 			k.ok(err)
 			done := r.StepEnded(e, daybook.Outcome{Result: daybook.ResultDone, Data: []byte(`{"id":"ch_1"}`)}, k.now.Add(time.Second))
-			k.ok(k.s.MarkStep(k.ctx, r, done, nil))
+			k.ok(k.s.MarkStep(k.ctx, r, done, daybook.Learned{}))
 			r = r.With(done)
 			r.Marks++
 		}
@@ -56,6 +56,23 @@ var stepCases = []example{
 		}
 		equal(k, "claimed with its steps", len(k.claimedAgain(j, r).Records), 2)
 	}},
+	{"what the far side said about a step is kept with the step, and not without", func(k *kit) {
+		j := Job("renew", Once, Steps)
+		k.run(j, "2026-03-01")
+		r, e, err := k.come(k.one(), "charge", daybook.StepPolicy{Asks: true})
+		k.ok(err)
+		open := r.StepEnded(e, daybook.Outcome{Result: daybook.ResultUnknown}, k.now)
+		k.ok(k.s.MarkStep(k.ctx, r, open, daybook.Learned{}))
+		before := r
+		r = r.With(open)
+		r.Marks++
+		next, learned := r.StepFound(open, []daybook.Finding{{Answer: daybook.Yes, WireKey: open.WireKey()}}, j.Policy(), k.now, k.now)
+		equal(k, "with an old picture", daybook.CodeOf(k.s.MarkStep(k.ctx, before, next, learned)), daybook.CodeStale)
+		equal(k, "rows", k.number("SELECT count(*) FROM daybook_attempts WHERE question > 0"), 0)
+		k.ok(k.s.MarkStep(k.ctx, r, next, learned))
+		equal(k, "rows", k.number("SELECT count(*) FROM daybook_attempts WHERE question > 0 AND result = 'yes'"), 1)
+		equal(k, "charge", k.find(r.Key).StepRecord("charge").State, daybook.EffectDone)
+	}},
 	{"a pass over expired leases with an old picture changes no step that ended, and no attempt that marked one (H39)", func(k *kit) {
 		j := Job("renew", Once, Steps)
 		k.run(j, "2026-03-01")
@@ -68,7 +85,7 @@ var stepCases = []example{
 		}
 		before := pass() // it sees the effect begun
 		done := r.StepEnded(e, daybook.Outcome{Result: daybook.ResultDone}, k.now)
-		k.ok(k.s.MarkStep(k.ctx, r, done, nil))
+		k.ok(k.s.MarkStep(k.ctx, r, done, daybook.Learned{}))
 		k.stale(before)
 		equal(k, "state", k.find(r.Key).State, daybook.Running)
 		equal(k, "charge", k.find(r.Key).StepRecord("charge").State, daybook.EffectDone)
