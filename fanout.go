@@ -71,7 +71,11 @@ type Breaker struct {
 	Trial  Key       `json:",omitempty"` // the one that is tried meanwhile
 	Step   int       `json:",omitempty"` // of the ladder
 	Next   time.Time `json:",omitzero"`  // when one is tried next
+	Back   bool      `json:",omitempty"` // the run was taken up again: those that were cancelled with it come back
 }
+
+// closed returns how a breaker stands after a success, or when nothing is left to be tried.
+func (b Breaker) closed(won bool) Breaker { return Breaker{Won: won, Back: b.Back} }
 
 // SubjectEnd is something that became of the run of a subject.
 type SubjectEnd struct {
@@ -110,6 +114,7 @@ type FanMove struct {
 	Try     bool        // one is let go, and is the trial
 	LetGo   int         // so many are let go
 	Cancel  bool        // what has not started is cancelled
+	Back    bool        // what was cancelled with the run, and is named by its newest listing, waits for its turn again
 	Rests   bool        // see Run.Rests
 	End     *Transition // of the run itself
 	Look    time.Time   // it is looked at again then, whatever ends; zero: when something ends
@@ -135,6 +140,9 @@ func (f *Fanout) Next(p Policy, portion int, now time.Time) FanMove {
 		return m.usedUp(r, now)
 	case f.Unstarted:
 		m.Cancel = true
+	case m.Breaker.Back && r.CancelledBy == "":
+		m.Back, m.Park = true, m.Breaker.Open
+		return m
 	case m.Breaker.Open:
 		m.breaker(f, now)
 	case f.Waiting:
@@ -157,7 +165,7 @@ func (m *FanMove) follow(e SubjectEnd, p Policy, parent Key, now time.Time) (use
 	switch {
 	case e.Done:
 		m.Unpark = m.Unpark || b.Open
-		*b = Breaker{Won: true}
+		*b = b.closed(true)
 	case b.Open && e.Key == b.Trial:
 		b.Trial = ""
 		if !e.Failed { // a person took it away: another is tried
@@ -201,8 +209,26 @@ func (m *FanMove) breaker(f *Fanout, now time.Time) {
 		m.Try = true
 	}
 	if !f.UnderWay && !f.Failed { // nothing is left to be tried
-		m.Breaker, m.Park, m.Try = Breaker{Won: m.Breaker.Won}, false, false
+		m.Breaker, m.Park, m.Try = m.Breaker.closed(m.Breaker.Won), false, false
 	}
+}
+
+// CancelSubject ends the run of a subject that has not started, together with the run that listed it.
+func (r *Run) CancelSubject(who string, now time.Time) (Transition, error) {
+	t, err := r.Cancel(who, "", now)
+	t.Activity = nil // that of the other run says it
+	t.Reason = ReasonWithWindow
+	return t, err
+}
+
+// BringBack takes up a run again that was cancelled together with the run that listed it.
+func (r *Run) BringBack(now time.Time) (Transition, error) {
+	if r.Reason != ReasonWithWindow {
+		return Transition{}, Conflict("%s was not cancelled with its window", r.Key)
+	}
+	t, err := r.Reopen("", "", now)
+	t.Activity = nil
+	return t, err
 }
 
 // usedUp ends a run whose subjects fail alike at every step of the ladder.

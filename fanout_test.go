@@ -109,6 +109,8 @@ func TestALook(t *testing.T) {
 		{"the trial succeeds: it is closed", Fanout{UnderWay: true, Breaker: tried, Ends: []SubjectEnd{end("sub_09", "done")}}, "won, unpark"},
 		{"any other succeeds: it is closed", Fanout{UnderWay: true, Breaker: tried, Ends: []SubjectEnd{end("sub_02", "done")}}, "won, unpark"},
 		{"nobody is left to be tried", Fanout{Breaker: open, Unknown: true}, "rests"},
+		{"taken up again: what was cancelled with it comes back first", Fanout{Breaker: Breaker{Back: true}}, "back"},
+		{"a success does not make it forgotten", Fanout{UnderWay: true, Waiting: true, Breaker: Breaker{Back: true}, Ends: []SubjectEnd{end("sub_02", "done")}}, "won, back"},
 		{"the ladder is used up", Fanout{UnderWay: true, Breaker: last, Ends: []SubjectEnd{end("sub_09", "503 gateway")}},
 			"open step 3 next +0s, park, dead breaker_open: subjects fail alike, and no more are let go: 503 gateway"},
 	} {
@@ -142,6 +144,7 @@ func lookText(m FanMove) string {
 	add(m.Park, "park")
 	add(m.Try, "try")
 	add(m.Cancel, "cancel")
+	add(m.Back, "back")
 	add(!m.Look.IsZero(), "look +%s", m.Look.Sub(noon))
 	add(m.Rests, "rests")
 	if e := m.End; e != nil {
@@ -174,6 +177,9 @@ func TestARunThatEndedHasNoLookButWhatWaits(t *testing.T) {
 	asked.CancelledBy = "ops"
 	if got := lookText((&Fanout{Run: asked, Waiting: true, UnderWay: true, Unstarted: true}).Next(Policy{}, 64, noon)); got != "cancel" {
 		t.Errorf("asked to end: %q", got)
+	}
+	if got := lookText((&Fanout{Run: asked, Breaker: Breaker{Back: true}}).Next(Policy{}, 64, noon)); got != "rests, cancelled" {
+		t.Errorf("asked to end before what was cancelled came back: %q", got)
 	}
 }
 

@@ -60,9 +60,10 @@ const (
 	ReasonAgain           Reason = "again"   // a further attempt of a done run
 	ReasonReopened        Reason = "reopened"
 	ReasonRunSkipped      Reason = "run skipped"
-	ReasonFannedOut       Reason = "fanned out" // its subjects are listed: it is done when all of their runs have ended
-	ReasonNextZone        Reason = "next zone"  // likewise, and it lists once more when the hour of a further zone has come
-	ReasonBreaker         Reason = "breaker"    // its subjects fail alike: no more are let go
+	ReasonFannedOut       Reason = "fanned out"      // its subjects are listed: it is done when all of their runs have ended
+	ReasonNextZone        Reason = "next zone"       // likewise, and it lists once more when the hour of a further zone has come
+	ReasonBreaker         Reason = "breaker"         // its subjects fail alike: no more are let go
+	ReasonWithWindow      Reason = "with its window" // of a subject: cancelled together with the run that listed it
 )
 
 // HoldTurn holds the run of a subject until its parent lets it go.

@@ -441,3 +441,95 @@ func TestEachZoneAtItsOwnHour(t *testing.T) {
 		}
 	})
 }
+
+// A person takes a cancellation back: what was cancelled with the run is done after all, when it is still named. What a person
+// had cancelled by itself is not, and nothing is done twice.
+func TestACancelledRunWithSubjectsIsReopened(t *testing.T) {
+	each(t, func(t *testing.T, db engine.DB) {
+		e, s := newFan(t, db, 700)
+		ctx, ops := t.Context(), control.Person{Name: "ops"}
+		const k = "renew:2026-03-29"
+		s.set(func(string) error { return daybook.NotDone(errors.New("not now")) })
+		e.At(instant("2026-03-29T00:00:00Z"))
+		e.At(instant("2026-03-29T01:00:30Z"))
+		if _, err := e.Control().Cancel(ctx, ops, k+"/sub_700", "moved away"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Control().Cancel(ctx, ops, k, "wrong list"); err != nil {
+			t.Fatal(err)
+		}
+		s.set(nil)
+		e.At(instant("2026-03-29T02:30:30Z"))
+		standsAs(t, e, k, daybook.Cancelled, "")
+		standsAs(t, e, k+"/sub_700", daybook.Cancelled, "")
+		standsAs(t, e, k+"/sub_699", daybook.Cancelled, daybook.ReasonWithWindow)
+		if s.charged() != 5 {
+			t.Fatalf("charged %d", s.charged())
+		}
+
+		// Neither a trigger nor a replay takes it back.
+		if a := ask(t, e, "2026-03-29"); a.Outcome != daybook.Refused || a.Exit != 4 {
+			t.Errorf("triggered: %s %s", a.Outcome, a.Line())
+		}
+		if answers, err := e.Control().Replay(ctx, ops, []daybook.Key{k}, ""); err != nil || answers[0].Outcome != daybook.Refused || answers[0].HTTP != 409 {
+			t.Errorf("replayed: %v %v", answers, err)
+		}
+		e.Run()
+		if s.charged() != 5 {
+			t.Fatalf("charged %d", s.charged())
+		}
+
+		s.mu.Lock()
+		s.due = append(slices.Clone(s.due[:698]), s.due[699], daybook.Subject{ID: "new"}) // sub_699 is not due any more
+		s.mu.Unlock()
+		if _, err := e.Control().Reopen(ctx, ops, k, "the list is right now"); err != nil {
+			t.Fatal(err)
+		}
+		e.Run()
+		r := standsAs(t, e, k, daybook.Done, "")
+		if r.Counts["charges"] != 699 || s.charged() != 699 || s.book[k+"/sub_699"]+s.book[k+"/sub_700"] != 0 || s.book[k+"/new"] != 1 {
+			t.Errorf("counted %v, charged %d", r.Counts, s.charged())
+		}
+		n := counts(t, e, k)
+		if n.States[daybook.Done] != 699 || n.States[daybook.Cancelled] != 2 || n.Vanished != 1 {
+			t.Errorf("%+v", n)
+		}
+	})
+}
+
+// The same for a breaker whose letter was dismissed, and then opened again.
+func TestADismissedBreakerIsReopened(t *testing.T) {
+	each(t, func(t *testing.T, db engine.DB) {
+		e, s := newFan(t, db, 60, func(j *daybook.Job) { j.Retry.Backoff = []time.Duration{time.Minute} })
+		ctx, ops := t.Context(), control.Person{Name: "ops"}
+		const k = "renew:2026-03-29"
+		s.set(func(string) error { return daybook.NotDone(errors.New("503")) })
+		e.At(instant("2026-03-29T00:00:00Z"))
+		e.At(instant("2026-03-29T01:10:30Z"))
+		standsAs(t, e, k, daybook.Dead, daybook.ReasonBreaker)
+		if _, err := e.Control().Dismiss(ctx, ops, k, "nobody is due"); err != nil {
+			t.Fatal(err)
+		}
+		e.Run()
+		standsAs(t, e, k, daybook.Dead, daybook.ReasonDismissed)
+		if n := counts(t, e, k); n.States[daybook.Cancelled] < 50 || n.Waiting != 0 {
+			t.Fatalf("%+v", n)
+		}
+		s.set(nil)
+		if _, err := e.Control().Reopen(ctx, ops, k, "they are"); err != nil {
+			t.Fatal(err)
+		}
+		e.Run()
+		if s.charged() != 0 {
+			t.Fatalf("charged %d before it was replayed", s.charged())
+		}
+		if answers, err := e.Control().Replay(ctx, ops, []daybook.Key{k}, ""); err != nil || answers[0].Outcome != daybook.Started {
+			t.Fatal(answers, err)
+		}
+		e.At(instant("2026-03-29T02:10:30Z"))
+		standsAs(t, e, k, daybook.Done, "")
+		if s.charged() != 60 {
+			t.Errorf("charged %d, %+v", s.charged(), counts(t, e, k))
+		}
+	})
+}

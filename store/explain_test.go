@@ -110,6 +110,7 @@ var looked = []struct {
 	{"selectLooks", []any{int64(1), int64(100)}},
 	{"selectUnstarted", []any{"job1:w20001", int64(100)}},
 	{"selectFailedSince", []any{"job1:w20001", int64(1), int64(100)}},
+	{"selectCancelledWith", []any{"job1:w20001", int64(1), int64(100)}},
 	{"selectReplayable", []any{"job1:w20001", "", int64(100)}},
 	{"countChildren", []any{"job1:w20001"}},
 	{"countLiveChildren", []any{"job1:w20001"}},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -16,69 +15,6 @@ const (
 	childrenMoved = 500  // runs of subjects that are moved one by one
 )
 
-const holdParent = `UPDATE daybook_live SET reason = reason WHERE key = $1 AND state = 'running' AND fence = $2 AND claim = $3`
-
-const beginFan = `INSERT INTO daybook_fans (key, job) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING`
-
-const listAgain = `UPDATE daybook_runs SET listed = $2 WHERE key /*in $1*/ AND parent = $3 AND parent <> '' AND listed <> $2 RETURNING key`
-
-// ListChildren implements daybook.FanStore.
-func (s *Store) ListChildren(ctx context.Context, parent *daybook.Run, children []*daybook.Run) (fresh, known int, err error) {
-	one := "" // of those that were made
-	mine := func(ctx context.Context, t *tx) (bool, error) { return exists(selectKey, one)(ctx, t) }
-	err = s.provedWrite(ctx, "list subjects of "+string(parent.Key), mine, func(ctx context.Context, t *tx) error {
-		fresh, known, one = 0, 0, ""
-		n, err := t.exec(ctx, holdParent, string(parent.Key), parent.Fence, parent.Claim)
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return daybook.New(daybook.CodeStale, "%s is not held any more", parent.Key)
-		}
-		if _, err := t.exec(ctx, beginFan, string(parent.Key), parent.Job); err != nil {
-			return err
-		}
-		if _, err := t.exec(ctx, fansOut, string(parent.Key)); err != nil {
-			return err
-		}
-		made, err := t.insertRuns(ctx, children)
-		if err != nil {
-			return err
-		}
-		fresh = len(made)
-		var met []string
-		for _, c := range children {
-			if made[c.Key] {
-				one = string(c.Key)
-			} else {
-				met = append(met, string(c.Key))
-			}
-		}
-		if len(met) == 0 {
-			return nil
-		}
-		list, err := t.s.d.list(met)
-		if err != nil {
-			return err
-		}
-		return t.query(ctx, listAgain, func(rows *sql.Rows) error {
-			var k daybook.Key
-			known++
-			return rows.Scan(&k)
-		}, list, parent.Fence, string(parent.Key))
-	})
-	return fresh, known, err
-}
-
-const countVanished = `SELECT count(*) FROM daybook_runs WHERE parent = $1 AND parent <> '' AND listed > 0 AND listed <> $2`
-
-// Vanished implements daybook.FanStore.
-func (s *Store) Vanished(ctx context.Context, parent *daybook.Run) (n int64, err error) {
-	err = s.read(ctx, "count vanished subjects of "+string(parent.Key), countVanished, func(rows *sql.Rows) error { return rows.Scan(&n) },
-		string(parent.Key), parent.Fence)
-	return n, err
-}
-
 const endFan = `INSERT INTO daybook_fans (key, job, subjects, repeated, faulty, fault, vanished, look_us) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT (key) DO UPDATE SET subjects = excluded.subjects, repeated = excluded.repeated, faulty = excluded.faulty, fault = excluded.fault,
   vanished = excluded.vanished, look_us = excluded.look_us`
@@ -87,7 +23,7 @@ const fansOut = `UPDATE daybook_runs SET fans = 1 WHERE key = $1 AND fans = 0`
 
 const lookSoon = `UPDATE daybook_fans SET look_us = $2 WHERE key = $1`
 
-const closeBreaker = `UPDATE daybook_fans SET breaker = '' WHERE key = $1`
+const closeBreaker = `UPDATE daybook_fans SET breaker = $2 WHERE key = $1`
 
 const insertEnds = `WITH v (parent, id, key, done, failed, error, at_us) AS (/*rows t t t b b t b*/)
 INSERT INTO daybook_ends (parent, id, key, done, failed, error, at_us) SELECT * FROM v WHERE TRUE`
@@ -117,7 +53,11 @@ func (t *tx) fans(ctx context.Context, ts []daybook.Transition) error {
 			continue
 		}
 		if m.On == daybook.OnReplay || m.On == daybook.OnReopen {
-			if _, err := t.exec(ctx, closeBreaker, string(m.Key)); err != nil {
+			closed, err := json.Marshal(daybook.Breaker{Back: true})
+			if err != nil {
+				return err
+			}
+			if _, err := t.exec(ctx, closeBreaker, string(m.Key), string(closed)); err != nil {
 				return err
 			}
 			if _, err := t.exec(ctx, unpark, string(m.Key)); err != nil {
@@ -314,6 +254,8 @@ func (t *tx) lookedAt(ctx context.Context, f *daybook.Fanout, m daybook.FanMove,
 		_, err = t.letGo(ctx, f.Run, letGo, int64(m.LetGo), now)
 	case m.Cancel:
 		err = t.cancelWaiting(ctx, f.Run, &m, now)
+	case m.Back:
+		err = t.bringBack(ctx, f.Run, &m, now)
 	}
 	if err == nil && m.Park {
 		err = t.park(ctx, f.Run, &m, now)
@@ -477,11 +419,43 @@ func (t *tx) cancelWaiting(ctx context.Context, parent *daybook.Run, m *daybook.
 	if who == "" {
 		who = "daybook"
 	}
-	return t.moveEach(ctx, keys, func(r *daybook.Run) (daybook.Transition, error) {
-		m, err := r.Cancel(who, "", now)
-		m.Activity = nil // that of the parent says it
-		return m, err
-	})
+	return t.moveEach(ctx, keys, func(r *daybook.Run) (daybook.Transition, error) { return r.CancelSubject(who, now) })
+}
+
+// What the newest listing names, and what was asked for by itself.
+const selectCancelledWith = `SELECT key FROM daybook_runs WHERE parent = $1 AND parent <> '' AND state = 'cancelled' AND reason = 'with its window'
+  AND listed IN (0, $2) LIMIT $3`
+
+// bringBack lets those wait for their turn again that were cancelled with a run that a person took up again.
+func (t *tx) bringBack(ctx context.Context, parent *daybook.Run, m *daybook.FanMove, now time.Time) error {
+	var keys []string
+	if err := t.query(ctx, selectCancelledWith, func(rows *sql.Rows) error {
+		var k string
+		err := rows.Scan(&k)
+		keys = append(keys, k)
+		return err
+	}, string(parent.Key), parent.Fence, int64(childrenMoved)); err != nil {
+		return err
+	}
+	m.Look = now
+	m.Breaker.Back = len(keys) == childrenMoved
+	if err := t.moveEach(ctx, keys, func(r *daybook.Run) (daybook.Transition, error) { return r.BringBack(now) }); err != nil {
+		return err
+	}
+	return t.turn(ctx, keys)
+}
+
+// turn lets runs of subjects that were taken up again wait for their turn.
+func (t *tx) turn(ctx context.Context, keys []string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	list, err := t.s.d.list(keys)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(ctx, turnKeys, list)
+	return err
 }
 
 // A run that rests keeps no other of its line waiting. Once one of its subjects is under way again it does, unless another
@@ -524,163 +498,4 @@ func (t *tx) countsOf(ctx context.Context, parent daybook.Key) (map[string]int64
 		return nil
 	}, string(parent))
 	return sum, err
-}
-
-// Three looks into small indexes, and one into the runs of the subjects.
-const countChildren = `SELECT state, count(*) FROM daybook_runs WHERE parent = $1 AND parent <> '' GROUP BY state`
-
-const countLiveChildren = `SELECT state, hold, count(*) FROM daybook_live WHERE parent = $1 AND hold = 'turn' GROUP BY state, hold
-UNION ALL SELECT state, '', count(*) FROM daybook_live WHERE parent = $1 AND parent <> '' AND hold <> 'turn' GROUP BY state`
-
-const countChildLetters = `SELECT kind, count(*) FROM daybook_letters WHERE parent = $1 AND parent <> '' AND state = 'open' GROUP BY kind`
-
-const selectFan = `SELECT subjects, repeated, faulty, fault, vanished, breaker FROM daybook_fans WHERE key = $1`
-
-// Subjects implements daybook.Reader.
-func (s *Store) Subjects(ctx context.Context, k daybook.Key) (daybook.SubjectCounts, error) {
-	c := daybook.SubjectCounts{States: make(map[daybook.State]int64)}
-	read := func(statement string, each func(*sql.Rows) error) error {
-		return s.read(ctx, "count the subjects of "+string(k), statement, each, string(k))
-	}
-	states := read(countChildren, func(rows *sql.Rows) error {
-		var state daybook.State
-		var n int64
-		err := rows.Scan(&state, &n)
-		c.Of += n
-		if state != "" {
-			c.States[state] = n
-		}
-		return err
-	})
-	live := read(countLiveChildren, func(rows *sql.Rows) error {
-		var state daybook.State
-		var hold daybook.Reason
-		var n int64
-		err := rows.Scan(&state, &hold, &n)
-		if hold == daybook.HoldTurn {
-			c.Waiting += n
-		}
-		c.States[state] += n
-		return err
-	})
-	letters := read(countChildLetters, func(rows *sql.Rows) error {
-		var kind daybook.LetterKind
-		var n int64
-		err := rows.Scan(&kind, &n)
-		if kind == daybook.LetterUnknown {
-			c.Unknown = n
-		} else {
-			c.Letters += n
-		}
-		return err
-	})
-	var breaker string
-	fan := read(selectFan, func(rows *sql.Rows) error {
-		var subjects int64
-		return rows.Scan(&subjects, &c.Repeated, &c.Faulty, &c.Fault, &c.Vanished, &breaker)
-	})
-	if err := errors.Join(states, live, letters, fan); err != nil {
-		return c, err
-	}
-	if breaker != "" {
-		var b daybook.Breaker
-		if err := json.Unmarshal([]byte(breaker), &b); err != nil {
-			return c, err
-		}
-		if b.Open {
-			c.Breaker = &b
-		}
-	}
-	return c, nil
-}
-
-// A run that is live has its attempts and its error in the small table.
-const selectTroubled = `SELECT r.key FROM daybook_runs r LEFT JOIN daybook_live l ON l.key = r.key
-WHERE r.parent = $1 AND r.parent <> '' AND (r.attempts > 1 OR r.triggers > 0 OR r.last_error <> '' OR COALESCE(l.attempts, 0) > 1 OR COALESCE(l.last_error, '') <> '')
-ORDER BY r.key LIMIT $2`
-
-// Troubled implements daybook.Reader.
-func (s *Store) Troubled(ctx context.Context, k daybook.Key, limit int) (keys []daybook.Key, err error) {
-	err = s.read(ctx, "find what to tell of the subjects of "+string(k), selectTroubled, func(rows *sql.Rows) error {
-		var child daybook.Key
-		err := rows.Scan(&child)
-		keys = append(keys, child)
-		return err
-	}, string(k), limited(limit))
-	return keys, err
-}
-
-const turnKeys = `UPDATE daybook_live SET hold = 'turn' WHERE key /*in $1*/ AND hold = '' AND state = 'retryable'
-  AND EXISTS (SELECT 1 FROM daybook_live p WHERE p.key = daybook_live.parent)`
-
-const selectReplayable = `SELECT l.key FROM daybook_letters l WHERE l.parent = $1 AND l.parent <> '' AND l.state = 'open' AND l.kind <> 'unknown' AND l.key > $2
-ORDER BY l.key LIMIT $3`
-
-// ReplaySubjects implements daybook.Desk.
-func (s *Store) ReplaySubjects(ctx context.Context, k, after daybook.Key, who, note string, now time.Time) (replayed []daybook.Key, next daybook.Key, err error) {
-	mine := func(ctx context.Context, t *tx) (bool, error) {
-		if len(replayed) == 0 {
-			return false, nil
-		}
-		return exists(selectReplayed, string(replayed[0]), us(now))(ctx, t)
-	}
-	err = s.provedWrite(ctx, "replay the subjects of "+string(k), mine, func(ctx context.Context, t *tx) error {
-		replayed, next = replayed[:0], ""
-		var keys []string
-		if err := t.query(ctx, selectReplayable, func(rows *sql.Rows) error {
-			var k string
-			err := rows.Scan(&k)
-			keys = append(keys, k)
-			return err
-		}, string(k), string(after), int64(childrenMoved)); err != nil || len(keys) == 0 {
-			return err
-		}
-		if len(keys) == childrenMoved {
-			next = daybook.Key(keys[len(keys)-1])
-		}
-		if err := t.moveEach(ctx, keys, func(r *daybook.Run) (daybook.Transition, error) {
-			m, err := r.Replay(who, note, now)
-			if err == nil {
-				replayed = append(replayed, r.Key)
-			}
-			return m, err
-		}); err != nil {
-			return err
-		}
-		list, err := t.s.d.list(keys)
-		if err != nil {
-			return err
-		}
-		_, err = t.exec(ctx, turnKeys, list)
-		return err
-	})
-	return replayed, next, err
-}
-
-const selectSubjectLetters = `SELECT key FROM daybook_letters WHERE parent = $1 AND parent <> '' AND state = 'open' AND (kind = 'unknown') = ($2 = 1) ORDER BY key LIMIT $3`
-
-// SubjectLetters returns the first keys of the subjects of a run whose letters stand open: those of unknown outcomes, or the
-// others.
-func (s *Store) SubjectLetters(ctx context.Context, parent daybook.Key, unknown bool, limit int) ([]daybook.Key, error) {
-	var keys []daybook.Key
-	err := s.read(ctx, "list the letters of the subjects of "+string(parent), selectSubjectLetters, func(rows *sql.Rows) error {
-		var k daybook.Key
-		err := rows.Scan(&k)
-		keys = append(keys, k)
-		return err
-	}, string(parent), bit(unknown), limited(limit))
-	return keys, err
-}
-
-const selectLettersToReplay = letterColumns + `WHERE state = 'open' AND kind <> 'unknown' AND key > $1 AND ($2 = '' OR job = $2) ORDER BY key LIMIT $3`
-
-// LettersToReplay implements daybook.Reader.
-func (s *Store) LettersToReplay(ctx context.Context, job string, after daybook.Key, limit int) ([]daybook.Letter, error) {
-	var list []daybook.Letter
-	err := s.read(ctx, "read dead letters", selectLettersToReplay, func(rows *sql.Rows) error {
-		l, err := scanLetter(rows)
-		list = append(list, l)
-		return err
-	}, string(after), job, limited(limit))
-	return list, err
 }

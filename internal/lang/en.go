@@ -32,6 +32,7 @@ var en = map[string]string{
 	"reason.unsettled":                   "unsettled",
 	"reason.undoing":                     "being undone",
 	"reason.breaker":                     "breaker",
+	"reason.with its window":             "with its window",
 	"reason.retry":                       "retry",
 	"reason.lost":                        "lost",
 	"reason.interrupted":                 "interrupted",

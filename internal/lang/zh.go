@@ -32,6 +32,7 @@ var zh = map[string]string{
 	"reason.unsettled":                   "待核定",
 	"reason.undoing":                     "撤销中",
 	"reason.breaker":                     "熔断",
+	"reason.with its window":             "随窗口取消",
 	"reason.retry":                       "重试",
 	"reason.lost":                        "失联",
 	"reason.interrupted":                 "被中断",

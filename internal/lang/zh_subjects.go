@@ -56,6 +56,8 @@ var zhSubjects = map[string]string{
 	"the dsn is of no known kind":                                            "dsn 的种类不认识",
 	"write sqlite:PATH, postgres://user@host/name or mysql://user@host/name": "写 sqlite:PATH、postgres://user@host/name 或 mysql://user@host/name",
 
+	"%s was not cancelled with its window": "%s不是随窗口取消的",
+
 	// Plans, and the doctor.
 	"%s, each under the same key":                                 "%s，各沿用原键",
 	"the letters of %d subjects":                                  "%d个业务对象的死信",
