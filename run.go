@@ -86,19 +86,22 @@ type Run struct {
 	Zone     string // IANA name
 	TZData   string // version of the zone data that made the window
 
-	State     State
-	Reason    Reason
-	Hold      Reason    // not empty: not to be claimed, for this reason
-	Due       time.Time // when it may be claimed, or was first due
-	NotBefore time.Time // the nominal start; Due moves with the ladder, this does not
-	Fans      bool      // its subjects were listed: each has a run of its own, whose Parent it is
-	Rests     bool      // of its subjects' runs none is under way: only open letters keep it from its end, or a zone to come
-	Listed    int64     // of a subject: the fence of the attempt of its parent that listed it last; 0: it was asked for by itself
-	Home      string    // who may claim it: "" any serve, HomeOnce only `daybook once`, else the application of that name
-	Line      string    // runs of one line wait for each other, oldest window first; empty: none
-	Serial    string
-	CoveredBy Key
-	Cover     Bounds // what the attempts are given: the window's own bounds, or those of all it covers
+	State  State
+	Reason Reason
+	Hold   Reason    // not empty: not to be claimed, for this reason
+	Due    time.Time // when it may be claimed, or was first due
+	// FrozenUntil is the end of the freeze that put it off last; Meant when it would have been due. Hold is ReasonFrozen from
+	// then on: HeldAt tells whether it still is.
+	FrozenUntil, Meant time.Time
+	NotBefore          time.Time // the nominal start; Due moves with the ladder, this does not
+	Fans               bool      // its subjects were listed: each has a run of its own, whose Parent it is
+	Rests              bool      // of its subjects' runs none is under way: only open letters keep it from its end, or a zone to come
+	Listed             int64     // of a subject: the fence of the attempt of its parent that listed it last; 0: it was asked for by itself
+	Home               string    // who may claim it: "" any serve, HomeOnce only `daybook once`, else the application of that name
+	Line               string    // runs of one line wait for each other, oldest window first; empty: none
+	Serial             string
+	CoveredBy          Key
+	Cover              Bounds // what the attempts are given: the window's own bounds, or those of all it covers
 
 	Fence       int64
 	Claim       string // random id of the claim; a report must match it as well as the fence

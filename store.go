@@ -35,6 +35,8 @@ type Planner interface {
 	Scanned(ctx context.Context, job string, now time.Time) error
 	// Fault records why a job's schedule cannot be worked out, with one alert; an empty text clears it.
 	Fault(ctx context.Context, job string, priority Priority, text string, now time.Time) error
+	// Freezes returns those that end after an instant, also those that are over.
+	Freezes(ctx context.Context, after time.Time) ([]Freeze, error)
 	// Definitions returns the revisions of a job that counted at some instant from `from` on, oldest first, those under
 	// earlier names included: JobState.Name says under which.
 	Definitions(ctx context.Context, job string, from time.Time) ([]JobState, error)
@@ -72,13 +74,14 @@ type Planned struct {
 
 // Claim asks for work.
 type Claim struct {
-	Node  string
-	Lane  Lane
-	Home  string
-	Limit int
-	Key   Key // only this one, when it is due; empty: any
-	Lease time.Time
-	NewID func() string
+	Node    string
+	Lane    Lane
+	Home    string
+	Limit   int
+	Key     Key // only this one, when it is due; empty: any
+	Lease   time.Time
+	NewID   func() string
+	Freezes []Freeze // those of a file that stand now; the ledger knows its own
 	// Again says that the answer of a claim with this id was lost: what it took comes back, if it took anything.
 	Again bool
 }
@@ -101,6 +104,9 @@ type Claimer interface {
 	// Unpark lets go what is parked and waits for nothing any more: runs that wait for a serial key which nobody has, and keys
 	// that nobody needs. More: there were some.
 	Unpark(ctx context.Context, now time.Time) (more bool, err error)
+	// Thaw lets go what was put off for a freeze that is none any more: it was taken out of the file, or the file has it no
+	// more for as long. ofFile returns those of the file that stand at an instant.
+	Thaw(ctx context.Context, home string, ofFile func(at time.Time) []Freeze, now time.Time) (thawed bool, err error)
 	// Locks returns the serial keys that runs have, those held longest first; Alert writes an alert that no move brings.
 	Locks(ctx context.Context, limit int) ([]Lock, error)
 	Alert(ctx context.Context, a *Alert) error
@@ -188,6 +194,9 @@ type Desk interface {
 	ReplaySubjects(ctx context.Context, k, after Key, who, note string, now time.Time) (replayed []Key, next Key, err error)
 	// HighestN returns the highest n of job:window~n that exists, 0 for none, under any name of the job.
 	HighestN(ctx context.Context, job, window, subject string) (int, error)
+	// StartFreeze begins a freeze, unless one of this name stands; EndFreeze ends one before its time.
+	StartFreeze(ctx context.Context, f Freeze, act Activity) (started bool, err error)
+	EndFreeze(ctx context.Context, name string, act Activity) (ended bool, err error)
 	// Holds and the end of one.
 	Hold(ctx context.Context, h Hold) (changed bool, err error)
 	EndHold(ctx context.Context, name string, act Activity) (changed bool, err error)
@@ -264,6 +273,12 @@ type Reader interface {
 	Counts(ctx context.Context) (Counts, error)
 	Nodes(ctx context.Context) ([]Node, error)
 	Holds(ctx context.Context) ([]Hold, error)
+	// Freezes returns those that end after an instant, also those that are over.
+	Freezes(ctx context.Context, after time.Time) ([]Freeze, error)
+	// Frozen returns the runs that a freeze put off, and how many there are; Coming those of P0 that are under way, or due
+	// before an instant.
+	Frozen(ctx context.Context, now time.Time, limit int) (runs []*Run, total int, err error)
+	Coming(ctx context.Context, before time.Time, limit int) ([]*Run, error)
 	// Locks returns the serial keys that runs have, the oldest first; Lock one of them, nil when nobody has it.
 	Locks(ctx context.Context, limit int) ([]Lock, error)
 	Lock(ctx context.Context, serial string) (*Lock, error)

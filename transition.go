@@ -138,7 +138,8 @@ type Transition struct {
 	Close    *Letter       // how the open letter is closed; a late report that closes none is stale when one is open
 	Alerts   []*Alert
 	Activity *Activity
-	Listed   *Listed // with OnList: what was listed
+	Freezes  []Freeze // those of a file in which what is due then would be; the ledger knows its own
+	Listed   *Listed  // with OnList: what was listed
 	// Parent is the run that listed the subject of this one; what becomes of it is told to whoever looks after that one.
 	Parent Key
 	Fans   bool        // the run has subjects: whoever looks after it looks again

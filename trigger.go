@@ -53,6 +53,7 @@ type Ask struct {
 	EventJob   bool
 	Effects    Effects   // of the job
 	FireAt     time.Time // when the window's first fire is, or was; zero without one: look-ups of spans of skipped windows use it
+	Freezes    []Freeze  // those of a file that stand now; the ledger knows its own
 	// Take claims the key for whoever asks, in the same transaction, if it may be tried now. Nil: nobody does.
 	Take *Claim
 }

@@ -21,10 +21,10 @@ type Watched struct {
 	Job      *daybook.Job // completed
 	Schedule Schedule     // nil: it has none, or it cannot be worked out, which is told as a fault
 	State    daybook.JobState
-	LastGood daybook.Good   // its newest window that is done
-	Runs     []*daybook.Run // those that are live, and the newest of the others
-	Frozen   []daybook.Bounds
-	Held     bool // a hold keeps windows of its kind from being decided: that is told by itself
+	LastGood daybook.Good     // its newest window that is done
+	Runs     []*daybook.Run   // those that are live, and the newest of the others
+	Frozen   []daybook.Bounds // spans in which nothing of its priority started: none touches another
+	Held     bool             // a hold keeps windows of its kind from being decided: that is told by itself
 }
 
 // watched reports whether anything is owed: not while a job is paused, retired, without schedule, or run by a crontab.
@@ -121,12 +121,12 @@ func Late(w *Watched, now time.Time) (keys []daybook.Key, alert *daybook.Alert) 
 			known[p.Window] = true
 		}
 		switch {
-		case left && r.State.Live() && r.State != daybook.Running && r.Hold == "":
+		case left && r.State.Live() && r.State != daybook.Running && r.HeldAt(now) == "":
 			late(r.Key, r.Due, "and nobody has claimed it: start its line, or its program, again")
 		case !r.State.Live(), r.Rests, r.Reason == daybook.ReasonNextZone, r.FannedOut() && w.Job.Zone == daybook.ZoneOfSubject, r.Again, r.Lane == daybook.LaneBackfill, r.Home == daybook.HomeOnce:
-		case r.Hold == daybook.ReasonPaused, r.Hold == daybook.ReasonFrozen, r.Hold == daybook.ReasonClock, r.Hold == daybook.ReasonNoDefinition:
+		case r.Hold == daybook.ReasonPaused, r.Hold == daybook.ReasonClock, r.Hold == daybook.ReasonNoDefinition:
 		case r.Priority != daybook.P0 && r.Attempts > 0:
-		case r.Hold != "":
+		case r.HeldAt(now) != "":
 			late(r.Key, r.NotBefore, string(r.Hold))
 		default:
 			late(r.Key, r.NotBefore, string(r.State))

@@ -131,6 +131,9 @@ func TestLate(t *testing.T) {
 	freeze := func(w *Watched) {
 		w.Frozen = []daybook.Bounds{{Start: at("2026-03-10T00:50:00Z"), End: at("2026-03-10T01:20:00Z")}}
 	}
+	frozenNow := func(w *Watched) {
+		w.Frozen = []daybook.Bounds{{Start: at("2026-03-10T00:50:00Z"), End: at("2026-03-10T02:10:00Z")}}
+	}
 	line := func(w *Watched) { w.State.Home = daybook.HomeOnce }
 	due := func(r *daybook.Run) { r.Home, r.Due = daybook.HomeOnce, at("2026-03-10T03:00:00Z") }
 	undecided := func(w *Watched) { w.State.Cursor = at("2026-03-09T12:00:00Z") }
@@ -152,7 +155,8 @@ func TestLate(t *testing.T) {
 		{"the oldest of several, newest first in the list", []*daybook.Run{run("2026-03-12", daybook.Scheduled), run("2026-03-11", daybook.Scheduled), run("2026-03-10", daybook.Scheduled)}, nil, "2026-03-12T02:00:00Z", "j:2026-03-10", 3},
 		{"waits for the previous window", []*daybook.Run{run("2026-03-10", daybook.Scheduled, hold(daybook.ReasonPrevious))}, nil, "2026-03-10T02:00:00Z", "j:2026-03-10", 1},
 		{"held by the clock", []*daybook.Run{run("2026-03-10", daybook.Scheduled, hold(daybook.ReasonClock))}, nil, "2026-03-10T02:00:00Z", "", 0},
-		{"frozen now", []*daybook.Run{run("2026-03-10", daybook.Scheduled, hold(daybook.ReasonFrozen))}, nil, "2026-03-10T02:00:00Z", "", 0},
+		{"frozen now", []*daybook.Run{run("2026-03-10", daybook.Scheduled, hold(daybook.ReasonFrozen))}, frozenNow, "2026-03-10T02:00:00Z", "", 0},
+		{"frozen once, and nobody claimed it then", []*daybook.Run{run("2026-03-10", daybook.Scheduled, hold(daybook.ReasonFrozen))}, freeze, "2026-03-10T01:51:00Z", "j:2026-03-10", 1},
 		{"was frozen", []*daybook.Run{run("2026-03-10", daybook.Scheduled)}, freeze, "2026-03-10T01:50:00Z", "", 0},
 		{"was frozen, and late all the same", []*daybook.Run{run("2026-03-10", daybook.Scheduled)}, freeze, "2026-03-10T01:51:00Z", "j:2026-03-10", 1},
 		{"paused", []*daybook.Run{run("2026-03-10", daybook.Scheduled)}, func(w *Watched) { w.State.Paused = true }, "2026-03-10T02:00:00Z", "", 0},

@@ -113,8 +113,8 @@ func (w *writer) errorText() string {
 	switch {
 	case w.a.Kind == daybook.AlertJobLate && r != nil && r.State.Live():
 		state := w.State(r.State)
-		if r.Hold != "" {
-			state = w.Reason(r.Hold, r.CoveredBy)
+		if hold := r.HeldAt(w.f.Now); hold != "" {
+			state = w.Reason(hold, r.CoveredBy)
 		}
 		return w.T("alert.late", "time", w.brief(r.NotBefore), "state", state)
 	case w.a.Kind == JobSilent && w.a.LastGood != "":

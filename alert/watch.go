@@ -15,6 +15,7 @@ type WatchStore interface {
 	JobStates(ctx context.Context) ([]daybook.JobState, error)
 	LastGood(ctx context.Context) (map[string]daybook.Good, error)
 	Holds(ctx context.Context) ([]daybook.Hold, error)
+	Freezes(ctx context.Context, after time.Time) ([]daybook.Freeze, error)
 	// Runs returns the newest windows of a job, newest first.
 	Runs(ctx context.Context, f daybook.Filter) ([]*daybook.Run, error)
 	Run(ctx context.Context, k daybook.Key) (*daybook.Run, error)
@@ -27,16 +28,17 @@ type WatchStore interface {
 type WatchOptions struct {
 	// Compile completes a stored definition.
 	Compile func(daybook.Job) (*daybook.Job, Schedule, error)
-	// Frozen returns the freezes of the last days; may be nil.
-	Frozen func(now time.Time) []daybook.Bounds
-	Every  time.Duration // between rounds; default: a minute
-	Log    *slog.Logger
+	// Freezes returns those of the file that end after one instant and begin before another; nil: there is no file.
+	Freezes func(ends, begins time.Time) []daybook.Freeze
+	Every   time.Duration // between rounds; default: a minute
+	Log     *slog.Logger
 }
 
 const (
 	watchEvery = time.Minute
-	watchRuns  = 30   // newest windows of a job that are looked at
-	openMax    = 5000 // open alerts that are compared
+	frozenBack = 8 * 24 * time.Hour // how far back a freeze still excuses what is late or silent
+	watchRuns  = 30                 // newest windows of a job that are looked at
+	openMax    = 5000               // open alerts that are compared
 )
 
 // Watcher is a daybook.Service: it raises the alerts that come from nothing happening, silent and late, and ends them when
@@ -60,8 +62,8 @@ func NewWatcher(store WatchStore, o WatchOptions) *Watcher {
 	if o.Every <= 0 {
 		o.Every = watchEvery
 	}
-	if o.Frozen == nil {
-		o.Frozen = func(time.Time) []daybook.Bounds { return nil }
+	if o.Freezes == nil {
+		o.Freezes = func(_, _ time.Time) []daybook.Freeze { return nil }
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -93,7 +95,11 @@ func (w *Watcher) Tick(ctx context.Context, now time.Time) (more bool, err error
 	if err != nil {
 		return false, err
 	}
-	frozen := w.o.Frozen(now)
+	freezes, err := w.store.Freezes(ctx, now.Add(-frozenBack))
+	if err != nil {
+		return false, err
+	}
+	ofFile := append(w.o.Freezes(now.Add(-frozenBack), now), freezes...)
 	stands := map[string]bool{} // silent jobs
 	late := map[daybook.Key]bool{}
 	seen := map[string]bool{} // jobs that could be looked at
@@ -107,7 +113,11 @@ func (w *Watcher) Tick(ctx context.Context, now time.Time) (more bool, err error
 		if err != nil {
 			return false, err
 		}
-		job := &Watched{Job: c.job, Schedule: c.schedule, State: st, LastGood: good[st.Name], Runs: runs, Frozen: frozen,
+		hold := freezes
+		if st.Home == "" { // else those of the file do not hold it
+			hold = ofFile
+		}
+		job := &Watched{Job: c.job, Schedule: c.schedule, State: st, LastGood: good[st.Name], Runs: runs, Frozen: daybook.FrozenSpans(hold, c.job.Priority),
 			Held: c.job.Effects == daybook.Once && len(holds) > 0}
 		if a := Silent(job, now); a != nil {
 			stands[st.Name] = true

@@ -104,3 +104,34 @@ func TestWatcherLeavesWhatOthersRaised(t *testing.T) {
 		}
 	})
 }
+
+// A freeze of the ledger or of the file excuses what is late; what does not start afterwards is late all the same.
+func TestAFreezeIsNoDelay(t *testing.T) {
+	storetest.Each(t, func(ctx context.Context, t *testing.T, s *store.Store) {
+		now := storetest.Birth
+		var file []daybook.Freeze
+		w := alert.NewWatcher(s, alert.WatchOptions{Compile: compile, Freezes: func(_, _ time.Time) []daybook.Freeze { return file }})
+		j := storetest.Job("digest")
+		storetest.Add(ctx, t, s, j, "2026-03-01", now)
+		look := func(after time.Duration, want int) {
+			t.Helper()
+			now = now.Add(after)
+			if _, err := w.Tick(ctx, now); err != nil {
+				t.Fatal(err)
+			}
+			if got := open(ctx, t, s); len(got) != want {
+				t.Errorf("%s: open %q, want %d", now, got, want)
+			}
+		}
+		f := daybook.Freeze{Name: "deploy", From: now, Until: now.Add(2 * time.Hour), Actor: "ops"}
+		if _, err := s.StartFreeze(ctx, f, daybook.Activity{At: now, Actor: "ops", Action: "freeze start"}); err != nil {
+			t.Fatal(err)
+		}
+		file = []daybook.Freeze{{Name: "nightly", From: now.Add(time.Hour), Until: now.Add(4 * time.Hour), OfFile: true}}
+		storetest.Claim(ctx, t, s, 1, now) // puts it off
+		look(119*time.Minute, 0)
+		look(2*time.Hour, 0)
+		look(25*time.Minute, 0)
+		look(10*time.Minute, 1) // nobody has claimed it since
+	})
+}

@@ -209,6 +209,7 @@ func SettingDifferences(before, after *File) []Difference {
 	add("retention.log", spell(before.Retention.Log), spell(after.Retention.Log))
 	add("retention.log_runs", orNoLimit(before.Retention.LogRuns), orNoLimit(after.Retention.LogRuns))
 	add("retention.activity", spell(before.Retention.Activity), spell(after.Retention.Activity))
+	add("freeze", freezesText(before), freezesText(after))
 	a, b := channelsOf(before), channelsOf(after)
 	for _, name := range slices.Sorted(maps.Keys(merged(a, b))) {
 		if a[name] != b[name] { // it may hold a secret
@@ -220,6 +221,18 @@ func SettingDifferences(before, after *File) []Difference {
 	}
 	add("alerts.fallback", listed(before.Alerts.Fallback), listed(after.Alerts.Fallback))
 	return list
+}
+
+func freezesText(f *File) string {
+	var list []string
+	for _, r := range f.Freezes {
+		text := fmt.Sprintf("%s: %s for %s", r.Name, r.Schedule, spell(r.For))
+		if r.Only != "" {
+			text += " only " + string(r.Only)
+		}
+		list = append(list, text)
+	}
+	return listed(list)
 }
 
 func orNoLimit(n int) string {

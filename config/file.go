@@ -27,7 +27,8 @@ type File struct {
 	Database  Secret
 	Slots     Slots
 	Retention Retention
-	Channels  []Channel // in the order of the file
+	Freezes   []daybook.FreezeRule // in the order of the file; their schedules are in Timezone
+	Channels  []Channel            // in the order of the file
 	Alerts    Alerts
 	Jobs      []Job   // in the order of the file
 	Warnings  []Fault // what is allowed and surprises people, sorted by position

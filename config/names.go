@@ -3,7 +3,7 @@ package config
 // Every name of the file stands here or in the table beside its reader. A name that is documented and not built yet is
 // refused by name: silence would be read as consent.
 var (
-	laterTop      = []string{"limits", "freeze", "outbox", "heartbeats"}
+	laterTop      = []string{"limits", "outbox", "heartbeats"}
 	laterJob      = []string{"reconcile", "on_dead", "limit", "dry_run"}
 	laterAlerts   = []string{"all_clear", "watchdog"}
 	laterChannels = []string{"smtp", "alertmanager", "telegram", "ntfy", "bark", "serverchan", "slack", "discord", "dingtalk", "wecom", "feishu"}

@@ -42,6 +42,7 @@ func (r *reader) readFileMap(root *node, f *File) {
 		top.sawJobs = top.sawJobs || p.key.text == "jobs" || meant(p.key.text, topNames, laterTop).word == "jobs"
 	}
 	r.checkTold(top)
+	r.checkFreezes(top)
 	defaults := newDraft(here("defaults"))
 	if f.Timezone != "" {
 		defaults.job.Timezone = f.Timezone

@@ -59,6 +59,8 @@ func (b *schemaBuilder) value(s shape) object {
 	switch {
 	case len(s.names) == 0:
 		return s.rule
+	case s.list:
+		return object{{"type", "array"}, {"items", b.names(s)}}
 	case s.own:
 		one, least := b.names(shape{names: s.names}), 0
 		if s.def != "" {

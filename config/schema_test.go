@@ -201,7 +201,7 @@ func TestTheReferenceSaysEverything(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"", "slots", "retention", "channels.NAME", "alerts", "alerts.P0", "subjects.NAME", "jobs.NAME", "jobs.NAME.http", "jobs.NAME.retry", "jobs.NAME.retry.backoff", "jobs.NAME.expect"}
+	want := []string{"", "slots", "retention", "channels.NAME", "alerts", "alerts.P0", "freeze", "subjects.NAME", "jobs.NAME", "jobs.NAME.http", "jobs.NAME.retry", "jobs.NAME.retry.backoff", "jobs.NAME.expect"}
 	if !slices.Equal(paths, want) {
 		t.Errorf("%q", paths)
 	}

@@ -27,7 +27,9 @@ type shape struct {
 	names []about
 	// own says that the names in the map are the writer's, each for a map of names. def and from are for the schema: the map is
 	// written once and referred to, or its names are those of another one.
-	own       bool
+	own bool
+	// list says that a list of such maps may stand there.
+	list      bool
 	def, from string
 }
 

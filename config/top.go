@@ -12,7 +12,8 @@ type topLevel struct {
 	defaults, jobs *node
 	sawJobs        bool
 	badZone        bool
-	badChannels    bool        // there are faults in them: what is missing is told already
+	badChannels    bool // there are faults in them: what is missing is told already
+	freezes        []freezeDraft
 	toldOn         []reference // the channels that alerts name
 }
 
@@ -51,6 +52,8 @@ var topNames = []name[topLevel]{
 	{about{"alerts", named(alertNames), "none: alerts are rows only", "who is told"}, func(r *reader, t *topLevel, _, v *node) {
 		readMap(r, v, here("alerts"), alertNames, laterAlerts, t)
 	}},
+	{about{"freeze", freezeShape(), "none", "spans in which nothing starts, no retry lands, and no probe or undo is sent"},
+		func(r *reader, t *topLevel, _, v *node) { r.readFreezes(v, t) }},
 	{about{"subjects", shape{words: "map of listings", names: named(listingNames).names, own: true}, "none", "listings of subjects, by name; a job names one, and is done for each of its subjects by itself"},
 		func(r *reader, _ *topLevel, _, v *node) { r.readListings(v) }},
 	{about{"jobs", shape{words: "map of jobs", names: named(jobNames).names, own: true, def: "job"}, required, "the jobs, by name: 1 to 64 of a-z 0-9 _ -; a name is part of every key"},

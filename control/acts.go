@@ -77,6 +77,9 @@ func (c *Control) replay(ctx context.Context, p Person, k daybook.Key, note stri
 	now := c.now()
 	t := target{ask: daybook.Ask{Key: k, Source: daybook.SourceReplay, Actor: p.Name, Note: note}}
 	if st, _, ok := find(states, k.Job()); ok {
+		if st.Home == "" {
+			t.ask.Freezes = c.o.Freezes().At(now)
+		}
 		t.known = c.read(st)
 		c.place(&t, k.Parts())
 	}

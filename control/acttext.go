@@ -9,7 +9,7 @@ func (a Acted) Line() string { return a.Text().String() }
 func (a Acted) Text() daybook.Text {
 	held, nobody, once := daybook.Text{}, daybook.Text{}, daybook.Text{}
 	if a.Run.Hold != "" {
-		held = heldText(a.Run)
+		held = heldText(a.Run, a.At)
 	}
 	if a.NobodyExecutes {
 		nobody = nobodyExecutes(a.Run)

@@ -47,7 +47,7 @@ func (a Answer) Said() daybook.Text {
 	}
 	held, waits := daybook.Text{}, daybook.Text{}
 	if r := a.run(); a.Outcome == daybook.Started && r.Hold != "" && a.Act != daybook.ActCreateHeld {
-		held = heldText(r)
+		held = heldText(r, a.At)
 	}
 	switch {
 	case a.NobodyExecutes:
@@ -58,7 +58,17 @@ func (a Answer) Said() daybook.Text {
 	return daybook.Join(said, held, waits)
 }
 
-func heldText(r *daybook.Run) daybook.Text { return daybook.Say("It is held: %s.", r.Hold) }
+func heldText(r *daybook.Run, now time.Time) daybook.Text {
+	return daybook.Say("It is held: %s.", holdOf(r, now))
+}
+
+// holdOf says why a run is held, and until when where that is known.
+func holdOf(r *daybook.Run, now time.Time) daybook.Text {
+	if r.Hold == daybook.ReasonFrozen {
+		return daybook.Say("frozen until %s, it starts at %s", clock(r.FrozenUntil, now, location(r.Zone)), clock(r.Due, now, location(r.Zone)))
+	}
+	return daybook.Say("%s", r.Hold)
+}
 
 // onceOnly says who alone does a run.
 func onceOnly(j *daybook.Job) daybook.Text {
@@ -178,7 +188,7 @@ func (a Answer) Do() daybook.Text {
 		return command("daybook run show %s", key)
 	case daybook.BecauseDone:
 		return command("daybook key show %s", key)
-	case string(daybook.ReasonClock):
+	case string(daybook.ReasonClock), string(daybook.ReasonFrozen):
 		return command("daybook freeze list")
 	}
 	if a.Outcome == daybook.Started || a.Outcome == daybook.Joined {
@@ -250,7 +260,12 @@ func (a Answer) sentence() daybook.Text {
 		return daybook.Say("is not open yet: its window opens at %s. Nothing was started.", longClock(a.Opens, a.jobZone()))
 	case daybook.BecausePaused:
 		return a.paused()
-	case string(daybook.ReasonClock), string(daybook.ReasonFrozen):
+	case string(daybook.ReasonFrozen):
+		if r.Hold == daybook.ReasonFrozen {
+			return daybook.Say("recorded and held: %s.", holdOf(r, a.At))
+		}
+		return daybook.Say("recorded and held: %s. It starts when that ends.", daybook.Reason(a.Because))
+	case string(daybook.ReasonClock):
 		return daybook.Say("recorded and held: %s. It starts when that ends.", daybook.Reason(a.Because))
 	case daybook.BecauseScheduled:
 		return a.scheduled()
@@ -338,7 +353,7 @@ func (a Answer) scheduled() daybook.Text {
 	r := a.run()
 	switch {
 	case r.Hold != "":
-		return daybook.Say("is scheduled already, and held: %s.", r.Hold)
+		return daybook.Say("is scheduled already, and held: %s.", holdOf(r, a.At))
 	case r.Due.After(a.At):
 		return daybook.Say("is scheduled already, for %s.", a.when(r.Due))
 	}
@@ -355,7 +370,7 @@ func (a Answer) retryable() daybook.Text {
 	case r.FannedOut() && a.Subjects != nil:
 		return daybook.Say("is under way: %s. It is listed once more %s.", subjectsText(a.Subjects), next)
 	case r.Hold != "":
-		return daybook.Say("is under way: attempt %d ended, and the next is held: %s.", r.Attempts, r.Hold)
+		return daybook.Say("is under way: attempt %d ended, and the next is held: %s.", r.Attempts, holdOf(r, a.At))
 	case r.Reason == daybook.ReasonSettling:
 		return daybook.Say("is under way: whether attempt %d happened is being asked for, next %s.", r.Attempts, next)
 	case r.Reason == daybook.ReasonReplayed:

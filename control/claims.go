@@ -55,7 +55,7 @@ func (g Claimed) Text() daybook.Text {
 	case g.Token != "" || g.Outcome == daybook.Reused || g.Outcome == daybook.Refused || r.State != daybook.Scheduled:
 		return g.Answer.Text()
 	case r.Hold != "":
-		return daybook.Say("%s  %s", g.Key, heldText(r))
+		return daybook.Say("%s  %s", g.Key, heldText(r, g.At))
 	}
 	return daybook.Say("%s  waits: another run of its job is under way. Claim it again later.", g.Key)
 }

@@ -44,6 +44,8 @@ type Options struct {
 	Told func(p daybook.Priority) (channels []string, known bool)
 	// Printed opens what an attempt under way has printed so far, where this process can read it. May be nil: it cannot.
 	Printed func(key daybook.Key, fence int64) (io.ReadCloser, error)
+	// Freezes are those of the file. May be nil: there is none.
+	Freezes func() *calendar.Freezes
 	// Home is where those jobs are at home; empty: in a file.
 	Home string
 	// Wake tells the executors and schedulers of this process that there may be something to do. May be nil: they poll.
@@ -144,6 +146,9 @@ func New(s Store, o Options) *Control {
 	if o.Secrets == nil {
 		o.Secrets = func(string) ([]string, error) { return nil, nil }
 	}
+	if o.Freezes == nil {
+		o.Freezes = func() *calendar.Freezes { return nil }
+	}
 	if o.Reported == nil {
 		o.Reported = func(daybook.AttemptID, daybook.Result) {}
 	}
@@ -158,7 +163,7 @@ func New(s Store, o Options) *Control {
 			return nil, daybook.Invalid("calendar %q cannot be read here", daybook.Clip(name, 60))
 		}
 	}
-	return &Control{s: s, o: o, compiled: make(map[string]compiled)}
+	return &Control{s: thawing{s, o.Clock}, o: o, compiled: make(map[string]compiled)}
 }
 
 // now is the instant of one act, as stores keep it.

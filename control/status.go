@@ -62,8 +62,10 @@ type Status struct {
 	Counts   daybook.Counts
 	Next     []NextFire // of the next 24 hours, the first of each job, soonest first
 	Holds    []daybook.Hold
-	Serves   []daybook.Node // alive
-	SeenAt   time.Time      // a serve was seen last; zero: never
+	Freezes  []daybook.Freeze // that stand
+	Frozen   int              // runs that they put off
+	Serves   []daybook.Node   // alive
+	SeenAt   time.Time        // a serve was seen last; zero: never
 	// Idle are the applications that do jobs of this ledger and of which no process is alive, with when one was seen last.
 	Idle []daybook.Node
 }
@@ -118,9 +120,11 @@ func (c *Control) Status(ctx context.Context, only ...string) (Status, error) {
 	if err != nil {
 		return s, err
 	}
-	if s.Holds, err = c.s.Holds(ctx); err != nil {
+	freezes, err := c.Freezes(ctx)
+	if err != nil {
 		return s, err
 	}
+	s.Holds, s.Freezes, s.Frozen = freezes.Holds, freezes.Freezes, freezes.Total
 	nodes, err := c.s.Nodes(ctx)
 	if err != nil {
 		return s, err
@@ -262,7 +266,7 @@ func (s *Status) late(live []*daybook.Run, views map[string]JobView, wanted func
 		if v.State.RenamedTo != "" {
 			v = views[v.State.RenamedTo]
 		}
-		if !wanted(r.Job) || r.Rests || r.Reason == daybook.ReasonNextZone || r.Parent != "" || r.Again || r.Lane != daybook.LaneLive || r.Home == daybook.HomeOnce || v.State.Paused || r.Hold == daybook.ReasonPaused {
+		if !wanted(r.Job) || r.Rests || r.Reason == daybook.ReasonNextZone || r.Parent != "" || r.Again || r.Lane != daybook.LaneLive || r.Home == daybook.HomeOnce || v.State.Paused || r.Hold == daybook.ReasonPaused || r.Hold == daybook.ReasonFrozen {
 			continue
 		}
 		grace, longest := daybook.DefaultGrace, time.Duration(0)
@@ -272,6 +276,9 @@ func (s *Status) late(live []*daybook.Run, views map[string]JobView, wanted func
 		since := r.NotBefore
 		if r.FannedOut() && v.Job != nil && v.Job.Zone == daybook.ZoneOfSubject {
 			since = r.ClaimedAt // when it listed last
+		}
+		if r.FrozenUntil.After(since) { // it could not start before
+			since = r.FrozenUntil
 		}
 		behind := s.At.Sub(since)
 		over := behind > grace

@@ -131,6 +131,9 @@ func (c *Control) target(ctx context.Context, p Person, q Request, write bool, n
 	}
 	t := target{known: k, ask: daybook.Ask{Source: source, Actor: p.Name, Note: note, Again: q.Again, Early: q.Early,
 		RunSkipped: q.RunSkipped, Payload: q.Payload, EventJob: k.job.Work == daybook.Event, Effects: k.job.Effects}}
+	if source != daybook.SourceOnce && t.state.Home == "" { // a line of the crontab does not wait for freezes of a file
+		t.ask.Freezes = c.o.Freezes().At(now)
+	}
 	parts, err := t.parts(q, now)
 	if err != nil {
 		return target{}, err
@@ -405,6 +408,13 @@ func (c *Control) standing(ctx context.Context, t target) (*daybook.Run, daybook
 				s.Held = daybook.ReasonClock
 			}
 		}
+	}
+	freezes, err := c.s.Freezes(ctx, c.now())
+	if err != nil {
+		return nil, s, err
+	}
+	if s.Held == "" && !daybook.FrozenUntil(append(freezes, t.ask.Freezes...), t.job.Priority, c.now()).IsZero() {
+		s.Held = daybook.ReasonFrozen
 	}
 	span, err := c.spanAt(ctx, t.names(), t.ask.FireAt)
 	if err == nil && span != nil {

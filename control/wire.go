@@ -25,6 +25,7 @@ type RunJSON struct {
 	State        daybook.State    `json:"state"`
 	Reason       daybook.Reason   `json:"reason,omitempty"`
 	Hold         daybook.Reason   `json:"hold,omitempty"`
+	FrozenUntil  time.Time        `json:"frozen_until,omitzero"` // with the hold frozen
 	Serial       string           `json:"serial,omitempty"`
 	Lock         *LockJSON        `json:"lock,omitempty"` // who has the serial key; a run that is asked for alone has it
 	Lane         daybook.Lane     `json:"lane"`
@@ -111,6 +112,9 @@ func NewRunJSON(r *daybook.Run) *RunJSON {
 		Revision: r.Revision, Home: r.Home, CoveredBy: r.CoveredBy, Created: r.CreatedAt, Ended: r.EndedAt, Node: r.Node, CancelledBy: r.CancelledBy,
 		Attempts: r.Attempts, Failures: r.Failures, Triggers: r.Triggers, Refused: r.Refused, FirstTrigger: string(r.FirstSource), FirstActor: r.FirstActor,
 		Error: r.LastError, Counts: r.Counts, Result: r.Result, PayloadHash: r.PayloadHash, Pruned: r.PrunedAt, Parent: r.SubjectOf(), Subjects: newSubjectsJSON(r.Subjects)}
+	if r.Hold == daybook.ReasonFrozen {
+		j.FrozenUntil = r.FrozenUntil
+	}
 	j.Started = StartedAt(r)
 	if r.State.Live() {
 		j.Due = r.Due
@@ -224,6 +228,8 @@ type StatusJSON struct {
 	Letters  int           `json:"open_letters"`
 	Unknown  int           `json:"unknown"`
 	Holds    []string      `json:"holds"`
+	Freezes  []string      `json:"freezes,omitempty"` // that stand
+	Frozen   int           `json:"frozen,omitempty"`  // runs that they put off
 	Serves   int           `json:"serves"`
 	SeenAt   time.Time     `json:"serve_seen,omitzero"`
 }
@@ -289,7 +295,7 @@ func NewStatusJSON(s Status) StatusJSON {
 	j := StatusJSON{Schema: "daybook/status.v1", At: s.At, Exit: s.Exit(), Ran: because(s.Ran), Money: because(s.Money), NeedsYou: []NeedJSON{}, Late: []LateJSON{},
 		Today: []TodayJSON{}, Done: s.Done, Of: s.Of, Next: []ComingJSON{}, Letters: s.Counts.OpenLetters, Unknown: s.Counts.Unknown, Holds: []string{},
 		Live:   LiveJSON{s.Counts.Live[daybook.Scheduled], s.Counts.Live[daybook.Running], s.Counts.Live[daybook.Retryable]},
-		Serves: len(s.Serves), SeenAt: s.SeenAt}
+		Serves: len(s.Serves), SeenAt: s.SeenAt, Frozen: s.Frozen}
 	for _, n := range s.NeedsYou {
 		j.NeedsYou = append(j.NeedsYou, NeedJSON{n.Priority, n.Kind, n.Job, n.Key, n.Text, n.Do, n.Since, n.Alert})
 	}
@@ -311,6 +317,9 @@ func NewStatusJSON(s Status) StatusJSON {
 	}
 	for _, h := range s.Holds {
 		j.Holds = append(j.Holds, h.Name)
+	}
+	for _, f := range s.Freezes {
+		j.Freezes = append(j.Freezes, f.Name)
 	}
 	return j
 }

@@ -59,7 +59,7 @@ func (s ringing) KeepDrill(ctx context.Context, d *daybook.Drill, failed *dayboo
 
 // telling are the loops that tell people: what stands in the rows is sent, and what does not happen gets a row.
 func (e *Engine) telling() []loop.Item {
-	watcher := alert.NewWatcher(e.rows, alert.WatchOptions{Compile: e.watched, Log: e.o.Log})
+	watcher := alert.NewWatcher(e.rows, alert.WatchOptions{Compile: e.watched, Freezes: e.between, Log: e.o.Log})
 	return []loop.Item{
 		{Name: "alerts", Service: &e.sender, Every: tellEvery, Wake: e.rows.bell},
 		{Name: "silence", Service: e.believing(watcher), Every: time.Minute},

@@ -39,10 +39,13 @@ type Options struct {
 	Role      string               // of the program daybook: serve, once, cli; empty: an application
 	Slots     map[daybook.Lane]int // runs at once; default: 16 live, 4 backfill
 	Retention daybook.Retention    // default: 30 days
-	Lease     time.Duration        // default: executor.DefaultLease
-	Dir       string               // for what outlives a crash: a directory of this host and ledger; empty: none
-	Days      func(name string) (*calendar.Days, error)
-	Exec      runner.Exec
+	// Freezes are those of a file, whose schedules are in the time zone Zone. They hold the jobs of the file.
+	Freezes []daybook.FreezeRule
+	Zone    string
+	Lease   time.Duration // default: executor.DefaultLease
+	Dir     string        // for what outlives a crash: a directory of this host and ledger; empty: none
+	Days    func(name string) (*calendar.Days, error)
+	Exec    runner.Exec
 	// UserDB opens a database that a listing of subjects asks, to be read only. Nil: none can be asked.
 	UserDB func(dsn string) (*sql.DB, error)
 	// Alerts are the channels and who is told on them; what it says of ids and logs is replaced. Without channels alerts
@@ -93,6 +96,7 @@ type Engine struct {
 
 	mu          sync.RWMutex
 	set         Settings
+	freezes     *calendar.Freezes // of the file
 	work        map[string]executor.Work
 	definitions map[string]*daybook.Job
 	jobs        []scheduler.Job
@@ -153,21 +157,25 @@ func Open(ctx context.Context, db DB, options ...Options) (*Engine, error) {
 	e.node = daybook.Node{ID: newID(), Host: hostname(), PID: os.Getpid(), Role: o.Role, Version: o.Version, TZData: version + " " + source,
 		StartedAt: o.Now(), BootID: bootID()}
 	e.home = home(o)
-	e.set = Settings{Slots: o.Slots, Retention: o.Retention, Alerts: o.Alerts, URL: o.URL, LocalURL: o.LocalURL}.withDefaults()
+	e.set = Settings{Slots: o.Slots, Retention: o.Retention, Alerts: o.Alerts, URL: o.URL, LocalURL: o.LocalURL, Freezes: o.Freezes, Zone: o.Zone}.withDefaults()
+	if e.freezes, err = calendar.CompileFreezes(o.Freezes, o.Zone); err != nil {
+		return nil, err
+	}
 	e.pruner.put(pruner.New(s, pruner.Options{Retention: e.set.Retention}))
 	e.sender.put(alert.New(s, e.alerts(e.set)))
 	e.clock = newClock(s, e.node, o.Now, o.Boot, o.Log)
 	e.clock.byHand = o.ByHand
 	e.fans = fanout.New(s, fanout.Options{Portion: e.portion, Woke: func() { e.exec.Wake() }, Log: o.Log})
 	e.exec = executor.New(e.rows, executor.Options{Node: e.node.ID, Home: e.home, Slots: e.set.Slots, Lease: o.Lease, Dir: o.Dir, Survivor: &o.Exec, NewID: newID,
-		Clock: e.clock.Now, Work: e.workOf, MayClaim: e.clock.usable, Rights: e.rights, InZone: e.inZone, Ended: e.fans.Wake, Log: o.Log})
-	e.schedule = scheduler.New(s, scheduler.Options{Compile: e.compile, TZData: e.node.TZData, Home: e.home, Log: o.Log, Woke: e.exec.Wake})
+		Clock: e.clock.Now, Work: e.workOf, MayClaim: e.clock.usable, Rights: e.rights, InZone: e.inZone, Ended: e.fans.Wake, Freezes: e.holding, Log: o.Log})
+	e.schedule = scheduler.New(s, scheduler.Options{Compile: e.compile, TZData: e.node.TZData, Home: e.home, Log: o.Log, Woke: e.exec.Wake,
+		Freezes: e.between})
 	e.rescue.Executor = e.exec
 	e.reports = newReports(e)
 	if o.Listener != nil && s.Calls() {
 		e.ear = newEar(o.Listener, s.Call, e.wake, o.Log)
 	}
-	e.control = control.New(e.rows, control.Options{Clock: e.clock.Now, Days: e.days, Defined: e.defined, Home: e.home, Wake: e.wake, Told: e.told, Printed: e.exec.Printed,
+	e.control = control.New(e.rows, control.Options{Clock: e.clock.Now, Days: e.days, Defined: e.defined, Home: e.home, Wake: e.wake, Told: e.told, Printed: e.exec.Printed, Freezes: e.ofFile,
 		MayClaim: e.clock.usable, Lease: o.Lease, NewID: newID, NewSecret: newSecret, ReadReport: runner.ParseReport, SafeText: runner.SafeText, Secrets: e.exec.Secrets, Reported: e.reports.came})
 	return e, nil
 }
@@ -245,6 +253,26 @@ func (e *Engine) days(name string) (*calendar.Days, error) {
 		return nil, daybook.Invalid("read the calendar %s", name).Because(err)
 	}
 	return calendar.ParseDays(name, text)
+}
+
+// ofFile are the freezes of the file.
+func (e *Engine) ofFile() *calendar.Freezes {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.freezes
+}
+
+// between are those of them that end after one instant and begin before another.
+func (e *Engine) between(ends, begins time.Time) []daybook.Freeze {
+	return e.ofFile().Between(ends, begins)
+}
+
+// holding are the freezes of the file that hold what this process claims: a line of the crontab does not wait for them.
+func (e *Engine) holding(at time.Time) []daybook.Freeze {
+	if e.home == daybook.HomeOnce {
+		return nil
+	}
+	return e.ofFile().At(at)
 }
 
 func (e *Engine) compile(j daybook.Job) (scheduler.Job, error) {

@@ -109,7 +109,7 @@ func (e *Engine) attend(ctx context.Context, k daybook.Key, waits func(*daybook.
 				waits(r)
 			}
 			wait = min(r.Due.Sub(now), foregroundPoll)
-		case r.Hold != "" && waits == nil:
+		case r.HeldAt(now) != "" && waits == nil:
 			return nil
 		default:
 			claimed, err := e.exec.ClaimKey(ctx, k, now)

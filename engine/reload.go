@@ -8,6 +8,7 @@ import (
 
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/alert"
+	"github.com/daybook-run/daybook/calendar"
 	"github.com/daybook-run/daybook/executor"
 	"github.com/daybook-run/daybook/internal/loop"
 	"github.com/daybook-run/daybook/pruner"
@@ -20,6 +21,8 @@ type Settings struct {
 	Retention     daybook.Retention
 	Alerts        alert.Options
 	URL, LocalURL string
+	Freezes       []daybook.FreezeRule
+	Zone          string // of their schedules
 }
 
 // settings are those in force.
@@ -47,6 +50,10 @@ func (e *Engine) Reload(ctx context.Context, s Settings, definitions ...Definiti
 	if err != nil {
 		return err
 	}
+	freezes, err := calendar.CompileFreezes(s.Freezes, s.Zone)
+	if err != nil {
+		return err
+	}
 	e.planned.Lock()
 	defer e.planned.Unlock()
 	if err := e.schedule.Load(ctx, next.jobs, true, e.clock.Now()); err != nil {
@@ -54,7 +61,7 @@ func (e *Engine) Reload(ctx context.Context, s Settings, definitions ...Definiti
 	}
 	carries, err := e.namesOf(ctx)
 	e.mu.Lock()
-	e.set = s
+	e.set, e.freezes = s, freezes
 	e.jobs, e.work, e.definitions, e.handled = next.jobs, next.work, next.known, definitions
 	if err != nil { // the ledger went away just now: what the definitions say themselves
 		carries = maps.Clone(e.carries)

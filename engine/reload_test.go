@@ -2,7 +2,9 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/alert"
@@ -77,6 +79,36 @@ func TestReload(t *testing.T) {
 	if err := e.Reload(t.Context(), engine.Settings{}); daybook.CodeOf(err) != daybook.CodeInvalid {
 		t.Errorf("an application reloads: %v", err)
 	}
+}
+
+// A freeze of the file holds what is due, is told with its end, and lets go when it is taken out of the file.
+func TestAFreezeIsTakenOutOfTheFile(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db storetest.Database) {
+		hour := time.Now().UTC().Add(-time.Hour)
+		nightly := []daybook.FreezeRule{{Name: "nightly", Schedule: fmt.Sprintf("%d %d * * *", hour.Minute(), hour.Hour()), For: 20 * time.Hour}}
+		work := job("renew", daybook.Repeatable, func(context.Context, *daybook.Run) error { return nil })
+		n := serve(t, db.Open(t), engine.Options{Lease: time.Second, Freezes: nightly, Zone: "UTC"}, work)
+		a, err := n.Control().Trigger(t.Context(), ops, request("renew"))
+		if err != nil || a.Because != string(daybook.ReasonFrozen) {
+			t.Fatalf("%s %v", a.Line(), err)
+		}
+		r := run(t, n.Engine, a.Key)
+		if want := hour.Truncate(time.Minute).Add(20 * time.Hour); r.Hold != daybook.ReasonFrozen || !r.FrozenUntil.Equal(want) {
+			t.Errorf("held %q until %s, want %s", r.Hold, r.FrozenUntil, want)
+		}
+		wrong := engine.Settings{Freezes: []daybook.FreezeRule{{Name: "ever", Schedule: "every 1h", For: time.Hour}}, Zone: "UTC"}
+		if err := n.Reload(t.Context(), wrong, work); daybook.CodeOf(err) != daybook.CodeInvalid {
+			t.Errorf("a freeze without an end: %v", err)
+		}
+		if l, err := n.Control().Freezes(t.Context()); err != nil || l.Total != 1 || len(l.Freezes) != 1 {
+			t.Errorf("after what was refused: %+v %v", l, err)
+		}
+		if err := n.Reload(t.Context(), engine.Settings{}, work); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "it is let go", func() bool { return run(t, n.Engine, a.Key).Hold == "" })
+	})
 }
 
 func request(job string) control.Request { return control.Request{Job: job, Window: "2026-03-02"} }

@@ -154,6 +154,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 func (x *Executor) decide(f *flight, how func(r *daybook.Run, now time.Time) daybook.Transition) {
 	f.stood, f.decide = x.snapshot(f), how
 	f.next = how(&f.stood, x.o.Clock())
+	x.outside(&f.next)
 }
 
 // end decides what follows the outcome of an attempt, which is kept without the secrets of its job.

@@ -61,7 +61,9 @@ type Options struct {
 	Ended func()
 	// MayClaim says why nothing is to be claimed here now; ends are written all the same. Nil: nothing stands in the way.
 	MayClaim func() error
-	Log      *slog.Logger
+	// Freezes returns those of a file that stand at an instant. Nil: there is no file, or its freezes do not hold here.
+	Freezes func(at time.Time) []daybook.Freeze
+	Log     *slog.Logger
 }
 
 // Executor does the work of one process.
@@ -210,7 +212,7 @@ func (x *Executor) claimLanes(ctx context.Context, now time.Time) (claimed int, 
 
 // claim fills the free slots of a lane.
 func (x *Executor) claim(ctx context.Context, lane daybook.Lane, free int, now time.Time) (int, error) {
-	c := daybook.Claim{Node: x.o.Node, Lane: lane, Home: x.o.Home, Limit: free, Lease: now.Add(x.o.Lease), Again: x.lost != ""}
+	c := daybook.Claim{Node: x.o.Node, Lane: lane, Home: x.o.Home, Limit: free, Freezes: x.freezes(now), Lease: now.Add(x.o.Lease), Again: x.lost != ""}
 	if !c.Again {
 		x.lost = x.o.NewID()
 	}
@@ -224,6 +226,21 @@ func (x *Executor) claim(ctx context.Context, lane daybook.Lane, free int, now t
 		x.launch(ctx, r, now)
 	}
 	return len(runs), nil
+}
+
+// freezes are those of the file that stand at an instant.
+func (x *Executor) freezes(at time.Time) []daybook.Freeze {
+	if x.o.Freezes == nil {
+		return nil
+	}
+	return x.o.Freezes(at)
+}
+
+// outside tells a move of the freezes of the file that what is due then would fall into.
+func (x *Executor) outside(t *daybook.Transition) {
+	if t.To.Live() {
+		t.Freezes = x.freezes(t.Due)
+	}
 }
 
 // SetSlots says how many runs may be at work at once from now on, by lane. What is at work goes on.
@@ -257,7 +274,7 @@ func (x *Executor) Attend(k daybook.Key) {
 
 // ClaimKey claims one run, if it can be claimed now, and starts it.
 func (x *Executor) ClaimKey(ctx context.Context, k daybook.Key, now time.Time) (bool, error) {
-	runs, err := x.store.Claim(ctx, daybook.Claim{Node: x.o.Node, Key: k, Limit: 1, Lease: now.Add(x.o.Lease), NewID: x.o.NewID}, now)
+	runs, err := x.store.Claim(ctx, daybook.Claim{Node: x.o.Node, Key: k, Limit: 1, Freezes: x.freezes(now), Lease: now.Add(x.o.Lease), NewID: x.o.NewID}, now)
 	if err != nil || len(runs) == 0 {
 		return false, err
 	}
@@ -436,7 +453,7 @@ func (x *Executor) late(ctx context.Context, f *flight) error {
 	if f.question {
 		return x.keepAnswers(ctx, m.Asked)
 	}
-	if r.Fence == f.run.Fence && r.Claim == f.run.Claim && r.State == m.To && (r.EndedAt.Equal(m.At.Truncate(time.Microsecond)) || m.To.Live() && r.Due.Equal(m.Due.Truncate(time.Microsecond))) {
+	if r.Fence == f.run.Fence && r.Claim == f.run.Claim && r.State == m.To && (r.EndedAt.Equal(m.At.Truncate(time.Microsecond)) || m.To.Live() && (r.Due.Equal(m.Due.Truncate(time.Microsecond)) || r.Meant.Equal(m.Due.Truncate(time.Microsecond)))) {
 		return nil
 	}
 	log := x.o.Log.With("job", r.Job, "key", r.Key, "attempt", f.run.Attempts)
@@ -444,6 +461,7 @@ func (x *Executor) late(ctx context.Context, f *flight) error {
 	if mine && r.State == daybook.Running {
 		f.stood.CancelledBy, f.stood.Lease, f.stood.Records, f.stood.Marks = r.CancelledBy, r.Lease, r.Records, r.Marks
 		f.next = f.decide(&f.stood, m.At)
+		x.outside(&f.next)
 		applied, err := x.store.Apply(ctx, []daybook.Transition{f.next})
 		if err == nil && !applied[0].Stale {
 			x.announce(f.next)

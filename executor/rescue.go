@@ -33,7 +33,11 @@ func (s *Rescue) Tick(ctx context.Context, now time.Time) (more bool, err error)
 	if err != nil {
 		return false, err
 	}
-	if freed {
+	thawed, err := s.store.Thaw(ctx, s.o.Home, s.freezes, now)
+	if err != nil {
+		return false, err
+	}
+	if freed || thawed {
 		s.Wake()
 	}
 	if err := s.stuck(ctx, now); err != nil {
@@ -59,6 +63,7 @@ func (s *Rescue) Tick(ctx context.Context, now time.Time) (more bool, err error)
 				faults = append(faults, fmt.Errorf("rescue %s: %w", r.Key, err))
 			}
 			if ok {
+				s.outside(&m)
 				moves = append(moves, m)
 			}
 		}

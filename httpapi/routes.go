@@ -84,6 +84,26 @@ var routes = []*route{
 		answers: map[int]any{200: drillsJSON{}},
 	},
 	{
+		method: http.MethodGet, path: "/api/v1/freezes", needs: viewer, do: (*api).freezes,
+		does:    "What keeps runs from starting, what comes, and what is held.",
+		answers: map[int]any{200: control.FreezesJSON{}},
+	},
+	{
+		method: http.MethodPost, path: "/api/v1/freezes", needs: actor, limit: room, body: freezeBody{}, do: (*api).startFreeze,
+		does:    "Let nothing start from now on, for a while. 409: a freeze of this name stands.",
+		answers: map[int]any{201: control.FreezeJSON{}},
+	},
+	{
+		method: http.MethodPost, path: "/api/v1/freezes/{name}/end", needs: actor, limit: room, body: reasonBody{}, do: (*api).endFreeze,
+		does:    "End a freeze, or a hold that Daybook put up. What was held starts, spread.",
+		answers: map[int]any{200: endedJSON{}},
+	},
+	{
+		method: http.MethodGet, path: "/api/v1/freezes/check", needs: viewer, do: (*api).checkFreeze,
+		does:    "Whether P0 work is under way now, or starts or is tried again within ?for=31m.",
+		answers: map[int]any{200: control.FreezeCheckJSON{}},
+	},
+	{
 		method: http.MethodGet, path: "/status.txt", needs: viewer, do: (*api).statusText,
 		does:    "OK, or 503 with NOT OK or UNKNOWN, and why.",
 		answers: map[int]any{200: ""},

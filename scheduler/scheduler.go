@@ -53,6 +53,8 @@ type Options struct {
 	TZData  string // version of the zone data, stored with each run
 	Home    string // of the jobs that Load brings; empty: those of a file
 	Log     *slog.Logger
+	// Freezes returns those of a file that end after one instant and begin before another. May be nil.
+	Freezes func(ends, begins time.Time) []daybook.Freeze
 	// Woke is called after runs were made that can be claimed. May be nil.
 	Woke func()
 }
@@ -67,7 +69,8 @@ type Scheduler struct {
 
 	gone []string // jobs that Load retires
 
-	behind atomic.Int64 // jobs that are planned here no more: another process loaded another definition
+	behind  atomic.Int64     // jobs that are planned here no more: another process loaded another definition
+	freezes []daybook.Freeze // that ended lately, or stand: see frozen
 
 	held   []*entry // due, but nothing of their kind starts now
 	heldAt time.Time
@@ -323,6 +326,9 @@ func (s *Scheduler) Next() (at time.Time, ok bool) {
 // plan decides entries up to now in one transaction, and puts each back into the queue. again says that one of them has
 // windows left.
 func (s *Scheduler) plan(ctx context.Context, due []*entry, now time.Time) (again bool, err error) {
+	if err := s.frozen(ctx, now); err != nil {
+		return false, err
+	}
 	plans := make([]*daybook.Plan, 0, len(due))
 	planned := make([]*entry, 0, len(due))
 	for _, e := range due {
@@ -419,6 +425,18 @@ func (s *Scheduler) owes(e *entry, now time.Time) time.Time {
 	return e.cursor
 }
 
+// frozenBack is how far back a freeze still matters: a window whose fire fell into it is not missed before the freeze is over.
+const frozenBack = 2 * daybook.MaxFreeze
+
+// frozen reads the freezes that a plan must know of.
+func (s *Scheduler) frozen(ctx context.Context, now time.Time) (err error) {
+	s.freezes, err = s.store.Freezes(ctx, now.Add(-frozenBack))
+	if s.o.Freezes != nil {
+		s.freezes = append(s.freezes, s.o.Freezes(now.Add(-frozenBack), now)...)
+	}
+	return err
+}
+
 // until drops windows whose first fire lies behind the cursor's stop.
 func until(windows []daybook.PlannedWindow, to time.Time) []daybook.PlannedWindow {
 	kept := windows[:0]
@@ -438,7 +456,8 @@ func (s *Scheduler) window(e *entry, d calendar.Due, now time.Time) daybook.Plan
 	}
 	last := d.Fires[len(d.Fires)-1]
 	last.At = d.Last
-	w.Missed = now.Sub(d.Last) > e.Schedule.MissedAfter(last, e.MissedAfter)
+	since := later(d.Last, daybook.FrozenUntil(s.freezes, e.Priority, d.Last)) // it could not start before
+	w.Missed = now.Sub(since) > e.Schedule.MissedAfter(last, e.MissedAfter)
 	w.TooOld = now.Sub(d.Last) >= e.CatchupWindow
 	return w
 }
@@ -481,6 +500,9 @@ func (s *Scheduler) scanAt(e *entry, at time.Time) {
 
 // scan reports whether every hole that it found is decided.
 func (s *Scheduler) scan(ctx context.Context, e *entry, now time.Time) (decided bool, err error) {
+	if err := s.frozen(ctx, now); err != nil {
+		return false, err
+	}
 	from := later(e.since, now.Add(-e.CatchupWindow))
 	definitions, err := s.store.Definitions(ctx, e.Name, from)
 	if err != nil {

@@ -89,7 +89,7 @@ func (t *tx) applyRound(ctx context.Context, ts []daybook.Transition, applied []
 const moveLive = `WITH v (key, from_state, fence, claim, asking, seen_us, began_us, to_state, reason, due_us, failures, losses, again, uncounted, last_error, cancelled_by, marks, wrote) AS
   (/*rows t t b t t b b t t b b b b b t t b b*/)
 UPDATE daybook_live SET state = v.to_state, reason = v.reason, due_us = v.due_us, failures = v.failures, losses = v.losses, again = v.again,
-  attempts = daybook_live.attempts - v.uncounted, marks = daybook_live.marks + v.wrote, lease_us = 0, asking = '', begun_us = 0,
+  attempts = daybook_live.attempts - v.uncounted, marks = daybook_live.marks + v.wrote, lease_us = 0, asking = '', begun_us = 0, frozen_us = 0, meant_us = 0,
   last_error = CASE WHEN v.last_error = '' THEN daybook_live.last_error ELSE v.last_error END
 FROM v WHERE daybook_live.key = v.key AND daybook_live.state = v.from_state AND daybook_live.fence = v.fence
   AND daybook_live.claim = v.claim AND daybook_live.asking = v.asking AND daybook_live.cancelled_by = v.cancelled_by
@@ -97,7 +97,7 @@ FROM v WHERE daybook_live.key = v.key AND daybook_live.state = v.from_state AND 
 RETURNING daybook_live.key, daybook_live.serial`
 
 const moveLiveRow = `UPDATE daybook_live SET state = $8, reason = $9, due_us = $10, failures = $11, losses = $12, again = $13,
-  attempts = attempts - $14, marks = marks + $18, lease_us = 0, asking = '', begun_us = 0, last_error = CASE WHEN $15 = '' THEN last_error ELSE $15 END
+  attempts = attempts - $14, marks = marks + $18, lease_us = 0, asking = '', begun_us = 0, frozen_us = 0, meant_us = 0, last_error = CASE WHEN $15 = '' THEN last_error ELSE $15 END
 WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4 AND asking = $5 AND ($6 < 0 OR lease_us = $6 AND begun_us = $7) AND cancelled_by = $16 AND marks = $17
 RETURNING key, serial`
 

@@ -31,7 +31,7 @@ const selectDue = `SELECT l.key, l.serial FROM daybook_live l
   WHERE l.lane = $2 AND l.home = $3 AND l.priority = $4 AND ` + claimable + `
   ORDER BY l.due_us LIMIT $5 /*lock*/`
 
-const selectOneDue = `SELECT l.key, l.serial FROM daybook_live l WHERE l.key = $2 AND ` + claimable + ` /*lock*/`
+const selectOneDue = `SELECT l.key, l.serial FROM daybook_live l WHERE l.key = $2 AND l.priority = $3 AND ` + claimable + ` /*lock*/`
 
 const claimRuns = `UPDATE daybook_live SET ` + claimSets + ` WHERE key /*in $5*/`
 
@@ -73,22 +73,37 @@ func (t *tx) claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*dayb
 			return t.taken(ctx, keys, err)
 		}
 	}
-	var err error
-	taking := choice{passed: make(map[string]bool)}
+	if err := t.lockFreezes(ctx, shareFreezes); err != nil {
+		return nil, err
+	}
+	freezes, err := t.freezes(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	freezes = append(freezes, c.Freezes...)
+	taking, limit := choice{passed: make(map[string]bool)}, c.Limit
 	if c.Key != "" {
-		err = t.pick(ctx, &taking, 1, now, func(int) (string, []any) { return selectOneDue, []any{us(now), string(c.Key)} })
+		limit = 1
 	}
 	for _, p := range []daybook.Priority{daybook.P0, daybook.P1} {
-		if err != nil || c.Key != "" {
-			break
+		if !daybook.FrozenUntil(freezes, p, now).IsZero() {
+			if err := t.putOffDue(ctx, c, freezes, p, now); err != nil {
+				return nil, err
+			}
+			continue
 		}
-		err = t.pick(ctx, &taking, c.Limit, now, func(look int) (string, []any) {
+		if err := t.pick(ctx, &taking, limit, now, func(look int) (string, []any) {
+			if c.Key != "" {
+				return selectOneDue, []any{us(now), string(c.Key), string(p)}
+			}
 			return selectDue, []any{us(now), string(c.Lane), c.Home, string(p), int64(look)}
-		})
+		}); err != nil {
+			return nil, err
+		}
 	}
 	keys := taking.mine
-	if err != nil || len(keys) == 0 {
-		return nil, err
+	if len(keys) == 0 {
+		return nil, nil
 	}
 	list, err := t.s.d.list(keys)
 	if err == nil {

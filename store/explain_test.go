@@ -50,7 +50,16 @@ var looked = []struct {
 	args []any
 }{
 	{"selectDue", []any{int64(1 << 40), "live", "", "P1", int64(100)}},
-	{"selectOneDue", []any{int64(1 << 40), "job1:w20001"}},
+	{"selectOneDue", []any{int64(1 << 40), "job1:w20001", "P1"}},
+	{"selectFrozenDue", []any{int64(1 << 40), "live", "", "P1", int64(100)}},
+	{"selectOneFrozen", []any{int64(1 << 40), "job1:w20001", "P1"}},
+	{"putOff", []any{"t", "b", "b"}},
+	{"selectLanding", []any{list}},
+	{"selectFrozenEnds", []any{int64(1), ""}},
+	{"thaw", []any{int64(1)}},
+	{"thawPart", []any{int64(1), "", "P1", int64(1 << 40)}},
+	{"countFrozen", []any{int64(1)}},
+	{"selectFrozen", []any{int64(1), int64(100)}},
 	{"claimRuns", []any{"c", "n", int64(1), int64(1 << 40), list}},
 	{"selectLocksOf", []any{list}},
 	{"holdLocksOf", []any{list}},

@@ -577,7 +577,14 @@ func (t *tx) holdWaiting(ctx context.Context, ts []daybook.Transition) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	return t.holdPausedKeys(ctx, keys)
+	if err := t.holdPausedKeys(ctx, keys); err != nil {
+		return err
+	}
+	var ofFile []daybook.Freeze
+	for _, m := range ts {
+		ofFile = append(ofFile, m.Freezes...)
+	}
+	return t.land(ctx, keys, ofFile, ts[0].At)
 }
 
 // holdPausedKeys holds those of the runs whose job is paused, or retired.

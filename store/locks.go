@@ -255,12 +255,19 @@ const selectForgotten = `SELECT serial FROM daybook_locks WHERE NOT (` + keepsLo
 const selectParkedFree = `SELECT DISTINCT w.serial FROM daybook_live w WHERE w.hold = 'waiting for serial key'
   AND NOT EXISTS (SELECT 1 FROM daybook_locks k WHERE k.serial = w.serial) LIMIT $1`
 
+const anyForgotten = `SELECT CASE WHEN EXISTS (SELECT 1 FROM daybook_locks WHERE NOT (` + keepsLock + `))
+  OR EXISTS (SELECT 1 FROM daybook_live w WHERE w.hold = 'waiting for serial key' AND NOT EXISTS (SELECT 1 FROM daybook_locks k WHERE k.serial = w.serial)) THEN 1 ELSE 0 END`
+
 // unparkBatch bounds the serial keys that are looked at in one Unpark.
 const unparkBatch = 500
 
 // Unpark implements daybook.Claimer. The run that was let go last may be one that nobody claims now: its lane is full, its
 // program away, its job paused. So others that wait for a key that is free go too, one at a time.
 func (s *Store) Unpark(ctx context.Context, now time.Time) (more bool, err error) {
+	found := int64(0)
+	if err := s.read(ctx, "look for what waits for nothing", anyForgotten, func(rows *sql.Rows) error { return rows.Scan(&found) }); err != nil || found == 0 {
+		return false, err
+	}
 	err = s.write(ctx, "let go what waits for nothing", func(ctx context.Context, t *tx) error {
 		forgotten, err := t.texts(ctx, selectForgotten, int64(unparkBatch))
 		if err != nil {

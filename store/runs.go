@@ -18,21 +18,21 @@ const runColumns = `r.key, r.job, r.label, r.date, r.subject, r.parent, r.start_
   COALESCE(l.state, r.state), COALESCE(l.reason, r.reason), COALESCE(l.fence, r.fence), COALESCE(l.claim, r.claim),
   COALESCE(l.node, r.node), COALESCE(l.attempts, r.attempts), COALESCE(l.failures, r.failures), COALESCE(l.losses, r.losses),
   COALESCE(l.last_error, r.last_error), COALESCE(l.hold, ''), COALESCE(l.due_us, 0), COALESCE(l.lease_us, 0),
-  COALESCE(l.asking, ''), COALESCE(l.claimed_us, 0), COALESCE(l.begun_us, 0), COALESCE(l.again, 0), COALESCE(l.cancelled_by, ''), COALESCE(l.marks, r.marks),
+  COALESCE(l.asking, ''), COALESCE(l.claimed_us, 0), COALESCE(l.begun_us, 0), COALESCE(l.again, 0), COALESCE(l.cancelled_by, ''), COALESCE(l.marks, r.marks), COALESCE(l.frozen_us, 0), COALESCE(l.meant_us, 0),
   r.fans, r.listed, COALESCE(l.rests, 0)
   FROM daybook_runs r LEFT JOIN daybook_live l ON l.key = r.key`
 
 func scanRun(rows *sql.Rows) (*daybook.Run, error) {
 	var r daybook.Run
 	var start, end, coverStart, coverEnd, steps, created, notBefore, started, ended, pruned int64
-	var due, lease, claimed, begun, again, fans, rests int64
+	var frozen, meant, due, lease, claimed, begun, again, fans, rests int64
 	var payload, result, counts string
 	if err := rows.Scan(&r.Key, &r.Job, &r.Window.Label, &r.Window.Date, &r.Subject, &r.Parent, &start, &end, &coverStart, &coverEnd,
 		&r.Fire, &r.Zone, &r.TZData, &r.Priority, &r.Lane, &r.Home, &r.Effects, &r.Work, &steps, &r.Line, &r.Serial, &r.Revision,
 		&r.CoveredBy, &payload, &r.PayloadHash, &r.Triggers, &r.Refused, &r.FirstSource, &r.FirstActor,
 		&created, &notBefore, &started, &ended, &result, &r.ResultHash, &counts, &pruned,
 		&r.State, &r.Reason, &r.Fence, &r.Claim, &r.Node, &r.Attempts, &r.Failures, &r.Losses,
-		&r.LastError, &r.Hold, &due, &lease, &r.Asking, &claimed, &begun, &again, &r.CancelledBy, &r.Marks,
+		&r.LastError, &r.Hold, &due, &lease, &r.Asking, &claimed, &begun, &again, &r.CancelledBy, &r.Marks, &frozen, &meant,
 		&fans, &r.Listed, &rests); err != nil {
 		return nil, err
 	}
@@ -41,6 +41,10 @@ func scanRun(rows *sql.Rows) (*daybook.Run, error) {
 	r.Steps, r.Again, r.Fans, r.Rests = steps != 0, again != 0, fans != 0, rests != 0
 	r.CreatedAt, r.NotBefore, r.StartedAt, r.EndedAt, r.PrunedAt = at(created), at(notBefore), at(started), at(ended), at(pruned)
 	r.Due, r.Lease, r.ClaimedAt, r.BegunAt = at(due), at(lease), at(claimed), at(begun)
+	r.FrozenUntil, r.Meant = at(frozen), at(meant)
+	if r.Hold == "" && frozen > 0 && due >= frozen && r.State != daybook.Running && r.Asking == "" {
+		r.Hold = daybook.ReasonFrozen
+	}
 	r.Input, r.Result = raw(payload), raw(result)
 	if counts != "" {
 		if err := json.Unmarshal([]byte(counts), &r.Counts); err != nil {
@@ -185,7 +189,11 @@ func (t *tx) insertRuns(ctx context.Context, runs []*daybook.Run) (map[daybook.K
 	rows = rows[:0]
 	for _, r := range runs {
 		if r.State.Live() && fresh[r.Key] {
-			rows = append(rows, []any{string(r.Key), r.Job, string(r.State), string(r.Reason), string(r.Hold), us(r.Due), string(r.Priority),
+			hold := r.Hold
+			if hold == daybook.ReasonFrozen { // its instant says so
+				hold = ""
+			}
+			rows = append(rows, []any{string(r.Key), r.Job, string(r.State), string(r.Reason), string(hold), us(r.Due), string(r.Priority),
 				string(r.Lane), r.Home, r.Line, us(r.Window.Start), r.Serial, string(r.Parent)})
 		}
 	}

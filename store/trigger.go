@@ -42,6 +42,13 @@ func (s *Store) Trigger(ctx context.Context, a daybook.Ask, template *daybook.Ru
 		if found != nil {
 			a.Key = found.Key
 		}
+		freezes, err := t.standingFreezes(ctx, a.Freezes, now)
+		if err != nil {
+			return err
+		}
+		if standing.Held == "" && template != nil && !daybook.FrozenUntil(freezes, template.Priority, now).IsZero() {
+			standing.Held = daybook.ReasonFrozen
+		}
 		reply = daybook.Decide(a, standing)
 		answered := found
 		follow := !standing.OtherPayload && a.By() != daybook.SourceReplay && !byClock(a.By())
@@ -83,6 +90,11 @@ func (s *Store) Trigger(ctx context.Context, a daybook.Ask, template *daybook.Ru
 		made, err := t.act(ctx, reply.Act, a, found, template, hold, hash, now)
 		if err != nil {
 			return err
+		}
+		if reply.Act != daybook.ActNone && len(freezes) > 0 {
+			if err := t.land(ctx, []string{string(a.Key)}, a.Freezes, now); err != nil {
+				return err
+			}
 		}
 		recorded = a.Key
 		if err := t.insertTriggers(ctx, []*daybook.Trigger{record(id, a, reply, hash, now)}); err != nil {

@@ -44,16 +44,16 @@ func TestWhatALaterVersionBrings(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"checkpoint get", "progress 1/2", "limit gateway", "backfill plan renew --from 2026-01-01",
 		"reconcile run", "diff replay 1", "accept --days 30", "audit --example", "outbox list", "heartbeat add x --every 24h",
-		"freeze start --for 30m --reason x", "freeze check --for 31m", "export differences", "db restore x.db",
-		"backfill --help", "help backfill plan", "freeze start --help"} {
+		"export differences", "db restore x.db",
+		"backfill --help", "help backfill plan"} {
 		r := call(t, nil, strings.Fields(line)...)
 		message, hint, _ := strings.Cut(r.stderr, "\n  → ")
 		if r.code != 2 || r.stdout != "" || !strings.HasSuffix(message, "is not available in this version") || hint == "" {
 			t.Errorf("%s: %+v", line, r)
 		}
 	}
-	offered := call(t, nil).stdout + call(t, nil, "freeze", "--help").stdout + call(t, nil, "__complete", "").stdout + call(t, nil, "backfil").stderr
-	if word := regexp.MustCompile(`(?m)^ *(backfill|outbox|start)\b`).FindString(offered); word != "" || strings.Contains(offered, "did you mean daybook backfill") {
+	offered := call(t, nil).stdout + call(t, nil, "__complete", "").stdout + call(t, nil, "backfil").stderr
+	if word := regexp.MustCompile(`(?m)^ *(backfill|outbox)\b`).FindString(offered); word != "" || strings.Contains(offered, "did you mean daybook backfill") {
 		t.Errorf("offered: %q\n%s", word, offered)
 	}
 }

@@ -109,6 +109,7 @@ func (a *app) openAt(ctx context.Context, role, text string, f *config.File, mak
 	o := engine.Options{Version: number, Role: role, Dir: attemptDir(text), NoMigrate: !make, Lease: a.lease, Log: a.logger(), Now: a.Now, Exec: a.Exec, UserDB: openUserDB, Alerts: told, URL: a.url, LocalURL: a.localURL, Ledger: a.ledgerForChildren(f, text)}
 	if f != nil {
 		o.Slots, o.Retention = slotsOf(f), retentionOf(f)
+		o.Freezes, o.Zone = f.Freezes, f.Timezone
 		o.Days = a.daysOf(f)
 	}
 	if role == "once" {

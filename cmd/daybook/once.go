@@ -140,6 +140,9 @@ func (a *app) onceOn(ctx context.Context, l *ledger, o onceFlags, argv []string)
 		return 0, err
 	}
 	waits := func(r *daybook.Run) {
+		if a.frozen(r) {
+			return
+		}
 		a.say("%s  attempt %d: %s; next try at %s", r.Key, r.Attempts, oneLine(r.LastError), stamp(r.Due, a.zoneOf(r.Zone)))
 	}
 	if o.noRetry {
@@ -178,6 +181,15 @@ func (a *app) onLedger(l *ledger, command string) string {
 	return "daybook --db " + shellWord(config.Mask(l.url)) + " " + rest
 }
 
+// frozen says until when a freeze holds a run, if one does.
+func (a *app) frozen(r *daybook.Run) bool {
+	if r.HeldAt(a.Now()) != daybook.ReasonFrozen {
+		return false
+	}
+	a.say("%s  is frozen until %s; its next start is at %s", r.Key, stamp(r.FrozenUntil, a.zoneOf(r.Zone)), stamp(r.Due, a.zoneOf(r.Zone)))
+	return true
+}
+
 // onceEnded says how the run stands and returns the code to exit with.
 func (a *app) onceEnded(l *ledger, r *daybook.Run, exit int) (int, error) {
 	switch {
@@ -185,6 +197,8 @@ func (a *app) onceEnded(l *ledger, r *daybook.Run, exit int) (int, error) {
 		return daybook.ExitOK, nil
 	case r.State == daybook.Running:
 		a.say("%s  is running elsewhere, attempt %d", r.Key, r.Attempts)
+		return daybook.ExitElsewhere, nil
+	case r.State.Live() && a.frozen(r):
 		return daybook.ExitElsewhere, nil
 	case r.State.Live():
 		a.say("%s  %s; the next try is due %s", r.Key, oneLine(r.LastError), stamp(r.Due, a.zoneOf(r.Zone)))

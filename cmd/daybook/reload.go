@@ -79,7 +79,7 @@ func (a *app) reload(ctx context.Context, l *ledger) error {
 	if a.localURL == "" { // nobody can report to it
 		public = ""
 	}
-	s := engine.Settings{Slots: slotsOf(f), Retention: retentionOf(f), Alerts: told, URL: public, LocalURL: a.localURL}
+	s := engine.Settings{Slots: slotsOf(f), Retention: retentionOf(f), Alerts: told, URL: public, LocalURL: a.localURL, Freezes: f.Freezes, Zone: f.Timezone}
 	if err := l.Reload(ctx, s, definitions(f, a.vault())...); err != nil {
 		return err
 	}

@@ -123,6 +123,12 @@ func (a *app) evidence(s control.Status) string {
 			text = daybook.Say("%s · %d %s", text, n, state)
 		}
 	}
+	for _, f := range s.Freezes {
+		text = daybook.Say("%s · freeze %s until %s", text, f.Name, stamp(f.Until, a.zoneOf("")))
+	}
+	if s.Frozen > 0 {
+		text = daybook.Say("%s · %d frozen", text, s.Frozen)
+	}
 	return a.lang.Say(text)
 }
 

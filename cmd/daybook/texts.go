@@ -190,10 +190,17 @@ with an alert, 4 when the key is not done. A job that touches money is reminded 
 	textDrillRunExample = `  daybook drill run renew --date 2026-10-26 --count 'grep -c "$DAYBOOK_KEY" gateway.jsonl'`
 	textDrillList       = "List what was drilled, newest first"
 
-	textFreeze        = "What keeps runs from starting"
-	textFreezeList    = "List what is held, and why"
-	textFreezeEnd     = "End a hold: what was held may start"
-	textFreezeEndLong = `clock is put up by Daybook itself when the clock of a machine leapt ahead: its end confirms the time.`
+	textFreeze          = "Spans in which nothing starts"
+	textFreezeStart     = "Let nothing start from now on, for a while"
+	textFreezeStartLong = `No run starts, no retry lands, no probe or undo is sent. What runs goes on, and a report that arrives is taken. All
+machines on the ledger see it at once. What is held starts spread out after the end. It always has an end, within a day.`
+	textFreezeList    = "List what holds runs, what comes, and what is held"
+	textFreezeEnd     = "End a freeze, or a hold: what was held may start"
+	textFreezeEndLong = `Without a name it is the one that stands. clock is put up by Daybook itself when the clock of a machine leapt ahead:
+its end confirms the time. A freeze of the file ends by itself.`
+	textFreezeCheck     = "Tell a deployment whether it would meet P0 work"
+	textFreezeCheckLong = `Exit 0 when no run and no ladder of P0 is under way or due within the span, else 4 with the list. It holds nothing:
+daybook freeze start does.`
 
 	textDB            = "Look after the ledger"
 	textDBMigrate     = "Make the ledger, or bring its schema up to date"

@@ -144,7 +144,7 @@ func TestSentencesAreGoodChinese(t *testing.T) {
 // machineWords are words that stand in Chinese as they are: names of tools and formats, of commands, flags and the file, the
 // values that it takes, and words in capitals for what people put in their place.
 var machineWords = strings.Fields(`
-serial subscription subject freeze restored clock
+serial subscription subject freeze restored clock deploy for
 daybook Daybook serve once check resolve reopen resume import crontab completion db demo
 done not ask error scheduled running retryable skipped coalesced cancelled dead state
 act alerts amount argument backfill backoff bare base bin business_days channel cn date charge create exec extend factor false formerly key kind lib live

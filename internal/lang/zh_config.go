@@ -4,6 +4,21 @@ package lang
 var zhConfig = map[string]string{
 
 	// What a value is.
+	"what lists call it":                           "清单里的名字",
+	"%s: %s cannot name a freeze":                  "%s：%s不能作冻结的名字",
+	"when it begins, in the time zone of the file": "何时开始，按配置文件的时区",
+	"how long it lasts: at most 24h":               "持续多久：最长 24h",
+	"everything is held":                           "全部冻结",
+	"P0: it holds nothing else":                    "P0：其他的不冻结",
+	"freeze must be a list, not %s":                "freeze 必须是列表，而不是%s",
+	"such as freeze: [{name: deploy, schedule: \"0 14 * * 1-5\", for: 30m}]": "例如 freeze: [{name: deploy, schedule: \"0 14 * * 1-5\", for: 30m}]",
+	"%s: a freeze needs %s": "%s：冻结需要%s",
+	"such as {name: deploy, schedule: \"0 14 * * 1-5\", for: 30m}":                "例如 {name: deploy, schedule: \"0 14 * * 1-5\", for: 30m}",
+	"%s: the name %s is taken":                                                    "%s：名字%s已被占用",
+	"give it another":                                                             "请换一个",
+	"freeze %s has no time zone":                                                  "冻结%s没有时区",
+	"set timezone at the top: nothing falls back to the server's zone":            "在顶层写 timezone：绝不退回到服务器的时区",
+	"spans in which nothing starts, no retry lands, and no probe or undo is sent": "什么都不开始的时段：不落下重试，不发出核实或撤销",
 	"a text":                 "文本",
 	"a number":               "数字",
 	"true or false":          "true 或 false",

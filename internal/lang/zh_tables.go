@@ -3,6 +3,12 @@ package lang
 // zhTables says in Chinese the heads and labels of the command line, and the demo.
 var zhTables = map[string]string{
 	// Heads of tables.
+	"UNTIL":     "到",
+	"HOLDS":     "冻结什么",
+	"HELD":      "被冻结",
+	"WAS DUE":   "原应于",
+	"STARTS":    "开始于",
+	"AT":        "时间",
 	"WHEN":      "时间",
 	"ACTOR":     "操作人",
 	"ACT":       "操作",

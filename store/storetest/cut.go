@@ -147,7 +147,16 @@ var cutCases = []example{
 		begun, _, err := s.BeginCall(k.ctx, daybook.Call{Caller: "t1", Key: "a", Fingerprint: "f"}, k.now.Add(time.Minute), k.now.Add(-time.Hour), k.now)
 		k.ok(err)
 		equal(k, "the call began", begun, true)
-		equal(k, "lost answers", f.Failed(), 7)
+		lose()
+		f1 := daybook.Freeze{Name: "deploy", From: k.now, Until: k.now.Add(time.Hour), Actor: "ops"}
+		frozen, err := s.StartFreeze(k.ctx, f1, k.act("freeze start"))
+		k.ok(err)
+		equal(k, "the freeze began", frozen, true)
+		lose()
+		ended, err := s.EndFreeze(k.ctx, "deploy", k.act("freeze end"))
+		k.ok(err)
+		equal(k, "the freeze ended", ended, true)
+		equal(k, "lost answers", f.Failed(), 9)
 	}},
 	{"an answer that is lost while the database stays away is told: it may be in the ledger", func(k *kit) {
 		if !k.onlyPostgres() {

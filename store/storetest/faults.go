@@ -120,6 +120,29 @@ var breakables = []breakable{
 			return err
 		}
 	}},
+	{"the begin of a freeze", func(k *kit) func(context.Context, *store.Store) error {
+		return func(ctx context.Context, s *store.Store) error {
+			_, err := s.StartFreeze(ctx, daybook.Freeze{Name: "deploy", From: k.now, Until: k.now.Add(time.Hour), Actor: "ops"}, k.act("freeze start"))
+			return err
+		}
+	}},
+	{"what a freeze puts off", func(k *kit) func(context.Context, *store.Store) error {
+		k.many(Job("report", allow), 5)
+		k.freeze("deploy", time.Hour, "")
+		return func(ctx context.Context, s *store.Store) error {
+			_, err := s.Claim(ctx, daybook.Claim{Node: "n1", Lane: daybook.LaneLive, Limit: 4, Lease: k.now.Add(time.Minute), NewID: NewID}, k.now)
+			return err
+		}
+	}},
+	{"the end of a freeze", func(k *kit) func(context.Context, *store.Store) error {
+		k.many(Job("report", allow), 5)
+		k.freeze("deploy", time.Hour, "")
+		k.claim(4)
+		return func(ctx context.Context, s *store.Store) error {
+			_, err := s.EndFreeze(ctx, "deploy", k.act("freeze end"))
+			return err
+		}
+	}},
 	{"pruning", func(k *kit) func(context.Context, *store.Store) error {
 		j := Job("report", allow)
 		for _, d := range []string{"2026-03-01", "2026-03-02"} {

@@ -21,6 +21,7 @@ var suite = []topic{
 	{"claim", claimCases},
 	{"lease", leaseCases},
 	{"serial", serialCases},
+	{"freezes", freezeCases},
 	{"apply", applyCases},
 	{"steps", stepCases},
 	{"letters", letterCases},
