@@ -33,7 +33,7 @@ func openUserDB(dsn string) (*sql.DB, error) {
 // openMySQL opens a MySQL or MariaDB of a URL. Its instants are UTC.
 func openMySQL(dsn string) (*sql.DB, error) {
 	u, err := url.Parse(dsn)
-	if err != nil || u.Host == "" {
+	if err != nil || u.Host == "" && u.Query().Get("socket") == "" {
 		return nil, daybook.Invalid("the database URL").Because(errors.New("write mysql://user@host:3306/name"))
 	}
 	c := mysql.NewConfig()
@@ -49,6 +49,7 @@ func openMySQL(dsn string) (*sql.DB, error) {
 	c.TLSConfig = u.Query().Get("tls")
 	c.ParseTime, c.Loc, c.Timeout = true, time.UTC, dialTimeout
 	c.Params = map[string]string{"time_zone": "'+00:00'"}
+	c.Logger = &mysql.NopLogger{} // what goes wrong is an error
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
 		return nil, daybook.Invalid("the database URL").Because(errors.New(config.Mask(err.Error())))

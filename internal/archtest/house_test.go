@@ -30,16 +30,17 @@ var (
 		"importer": {".", "calendar"}, // reads other schedulers' tables and writes a file; it knows no ledger
 		"engine":   slices.Concat([]string{".", "calendar", "store", "runner", "internal/loop"}, rooms),
 
-		"internal/loop":     {"."},
-		"internal/outhttp":  {"."},
-		"internal/userdb":   {"."},
-		"internal/lang":     {"."},
-		"internal/notice":   {"."}, // rows that store and alert share
-		"internal/crash":    {},    // tests of the binary
-		"internal/gateway":  {},    // the far side of the demo knows nothing of Daybook
-		"internal/golden":   {},
-		"internal/pgtest":   {},
-		"internal/archtest": {},
+		"internal/loop":      {"."},
+		"internal/outhttp":   {"."},
+		"internal/userdb":    {"."},
+		"internal/lang":      {"."},
+		"internal/notice":    {"."}, // rows that store and alert share
+		"internal/crash":     {},    // tests of the binary
+		"internal/gateway":   {},    // the far side of the demo knows nothing of Daybook
+		"internal/golden":    {},
+		"internal/pgtest":    {},
+		"internal/mariatest": {},
+		"internal/archtest":  {},
 	}
 
 	// Every folder but the root and internal may import these.
@@ -49,7 +50,7 @@ var (
 	everything = []string{"cmd", "daybooktest", "sim", "examples"}
 
 	// Only tests, and each other, import these; the first ones only tests of ours, so that they may bring a driver.
-	ourTests = []string{"internal/pgtest", "internal/golden", "internal/archtest", "store/storetest", "store/faultstore", "sim"}
+	ourTests = []string{"internal/pgtest", "internal/mariatest", "internal/golden", "internal/archtest", "store/storetest", "store/faultstore", "sim"}
 	forTests = append([]string{"daybooktest"}, ourTests...)
 )
 

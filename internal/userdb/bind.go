@@ -38,9 +38,13 @@ func (a Args) value(name string, kind Kind) any {
 	return nil
 }
 
-// Check refuses a query with a :name that Daybook does not know, or that is more than one statement. Errors have CodeInvalid.
+// Check refuses a query with a :name that Daybook does not know, or that is more than one statement, whatever the kind of
+// its database. Errors have CodeInvalid.
 func Check(query string) error {
 	_, _, err := bind(query, Postgres, Args{})
+	if _, _, other := bind(query, MySQL, Args{}); other == nil {
+		return nil
+	}
 	return err
 }
 
@@ -53,7 +57,7 @@ func bind(query string, kind Kind, args Args) (text string, values []any, err er
 	var b strings.Builder
 	numbers := map[string]int{}
 	for i := 0; i < len(query); {
-		n := skipped(query[i:])
+		n := skipped(query[i:], kind)
 		switch {
 		case n > 0:
 		case query[i] == ';':
@@ -90,7 +94,7 @@ func bind(query string, kind Kind, args Args) (text string, values []any, err er
 
 // skipped returns the length of what is no place for a name at the start of s: text in quotes, a comment, a cast. 0: it is
 // none of these.
-func skipped(s string) int {
+func skipped(s string, kind Kind) int {
 	end := func(from int, mark string) int {
 		if i := strings.Index(s[from:], mark); i >= 0 {
 			return from + i + len(mark)
@@ -98,6 +102,10 @@ func skipped(s string) int {
 		return len(s)
 	}
 	switch {
+	case kind == MySQL && (s[0] == '\'' || s[0] == '"'):
+		return escaped(s)
+	case kind == MySQL && s[0] == '#':
+		return end(1, "\n")
 	case s[0] == '\'' || s[0] == '"' || s[0] == '`':
 		return end(1, s[:1]) // a doubled quote begins the next text
 	case strings.HasPrefix(s, "--"):
@@ -108,6 +116,19 @@ func skipped(s string) int {
 		return 2
 	}
 	return 0
+}
+
+// escaped returns the length of the text in quotes at the start of s, in which a backslash takes the next byte as it is.
+func escaped(s string) int {
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case s[0]:
+			return i + 1
+		}
+	}
+	return len(s)
 }
 
 func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }

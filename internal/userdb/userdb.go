@@ -69,13 +69,12 @@ func rows(ctx context.Context, db *sql.DB, kind Kind, text string, values []any,
 		return fmt.Errorf("connect: %w", err)
 	}
 	defer func() { err = errors.Join(err, ignoreDone(c.Close())) }()
-	read := &sql.TxOptions{ReadOnly: true}
-	if kind == SQLite { // its transactions know no such mode
-		read = nil
-		if _, err := c.ExecContext(ctx, "PRAGMA query_only = 1"); err != nil {
+	if only := readOnly[kind]; only != "" {
+		if _, err := c.ExecContext(ctx, only); err != nil {
 			return err
 		}
 	}
+	read := &sql.TxOptions{ReadOnly: kind != SQLite}
 	t, err := c.BeginTx(ctx, read)
 	if err != nil {
 		return err
@@ -119,6 +118,13 @@ func rows(ctx context.Context, db *sql.DB, kind Kind, text string, values []any,
 		}
 	}
 	return found.Err()
+}
+
+// readOnly makes a connection read only where a transaction that is so is not enough: those of SQLite know no such mode, and
+// MySQL ends one by itself before it changes a table.
+var readOnly = map[Kind]string{
+	SQLite: "PRAGMA query_only = 1",
+	MySQL:  "SET SESSION TRANSACTION READ ONLY",
 }
 
 var limits = map[Kind]string{

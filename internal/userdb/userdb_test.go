@@ -12,6 +12,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/internal/mariatest"
 	"github.com/daybook-run/daybook/internal/pgtest"
 	"github.com/daybook-run/daybook/internal/userdb"
 )
@@ -22,17 +23,22 @@ var args = userdb.Args{Date: "2026-03-29", Window: "2026-03-29", Start: time.Dat
 
 func open(t *testing.T, kind userdb.Kind) *sql.DB {
 	t.Helper()
-	driver, source := "sqlite", filepath.Join(t.TempDir(), "shop.db")
-	if kind == userdb.Postgres {
-		driver, source = "pgx", pgtest.URL(t)
+	var db *sql.DB
+	var err error
+	switch kind {
+	case userdb.SQLite:
+		db, err = sql.Open("sqlite", filepath.Join(t.TempDir(), "shop.db"))
+	case userdb.Postgres:
+		db, err = sql.Open("pgx", pgtest.URL(t))
+	case userdb.MySQL:
+		db, err = mariatest.Open(mariatest.URL(t))
 	}
-	db, err := sql.Open(driver, source)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	instant := map[userdb.Kind]string{userdb.SQLite: "TEXT", userdb.Postgres: "TIMESTAMPTZ"}[kind]
-	day := map[userdb.Kind]string{userdb.SQLite: "TEXT", userdb.Postgres: "DATE"}[kind]
+	instant := map[userdb.Kind]string{userdb.SQLite: "TEXT", userdb.Postgres: "TIMESTAMPTZ", userdb.MySQL: "DATETIME"}[kind]
+	day := map[userdb.Kind]string{userdb.SQLite: "TEXT", userdb.Postgres: "DATE", userdb.MySQL: "DATE"}[kind]
 	for _, s := range []string{"CREATE TABLE subs (id BIGINT, name TEXT, due " + day + ", paid " + instant + ", cents NUMERIC(10,2))",
 		"INSERT INTO subs VALUES (7, 'Zoë', '2026-03-29', '2026-03-28 23:30:00', 15.50), (8, NULL, '2026-03-29', '2026-03-29 22:30:00', 9), (9, 'x', '2026-03-30', '2026-03-29 01:00:00', 9)"} {
 		if kind == userdb.Postgres {
@@ -58,7 +64,7 @@ func all(t *testing.T, db *sql.DB, kind userdb.Kind, query string) (rows []userd
 }
 
 func TestRows(t *testing.T) {
-	for _, kind := range []userdb.Kind{userdb.SQLite, userdb.Postgres} {
+	for _, kind := range []userdb.Kind{userdb.SQLite, userdb.Postgres, userdb.MySQL} {
 		t.Run(string(kind), func(t *testing.T) {
 			db := open(t, kind)
 			rows, err := all(t, db, kind, "SELECT id AS Subject, name, ':date' AS text -- :nothing\nFROM subs WHERE due = :date AND due = :date ORDER BY id;")
@@ -76,6 +82,12 @@ func TestRows(t *testing.T) {
 			}
 			if rows, _ := all(t, db, kind, "SELECT id AS subject FROM subs"); len(rows) != 3 {
 				t.Errorf("%d rows are left", len(rows))
+			}
+			if kind == userdb.MySQL {
+				rows, err = all(t, db, kind, `SELECT id AS subject, 'it\'s :date' AS "text" # :nothing; at all`+"\nFROM subs WHERE due = :date ORDER BY id")
+				if err != nil || len(rows) != 2 || rows[0]["text"] != "it's :date" {
+					t.Errorf("as MySQL quotes: %v %v", rows, err)
+				}
 			}
 			if _, err := all(t, db, kind, "SELECT id AS subject, id AS subject FROM subs"); err == nil || !strings.Contains(err.Error(), "two columns called subject") {
 				t.Error(err)
@@ -98,6 +110,9 @@ func TestCheck(t *testing.T) {
 		"SELECT 1 /* :z */ -- :z":              "",
 		"SELECT :dates":                        ":dates is no name",
 		"SELECT :subject":                      ":subject is no name",
+		`SELECT 'it\'s :x', "a\":y" FROM t`:    "", // as MySQL reads it
+		"SELECT 1 # :z; of it":                 "",
+		`SELECT 'a\' AS "\", :date`:            "", // as PostgreSQL reads it
 		"SELECT 1; DELETE FROM t":              "more than one statement",
 		" ; ":                                  "the query is empty",
 	} {
@@ -131,5 +146,6 @@ func FuzzCheck(f *testing.F) {
 	for _, s := range []string{"SELECT 1", "SELECT ':a' || :date", "/*", "--", "'", "::", ":", "a:date:b"} {
 		f.Add(s)
 	}
-	f.Fuzz(func(t *testing.T, query string) { _ = userdb.Check(query) })
+	f.Add(`SELECT 'a\`)
+	f.Fuzz(func(_ *testing.T, query string) { _ = userdb.Check(query) })
 }
