@@ -15,6 +15,7 @@ import (
 const (
 	listRows  = 1000
 	listBytes = 1 << 20
+	zonesKept = 1000 // there are some 600
 )
 
 // lists reports whether the claimed run is to name its subjects, which have runs of their own.
@@ -95,7 +96,7 @@ type listing struct {
 	batch   []*daybook.Run
 	batched map[daybook.Key]bool
 	bytes   int
-	zones   map[string]zoned // as many as there are zones
+	zones   map[string]zoned // at most zonesKept
 }
 
 // zoned is the window of the run as one zone has it.
@@ -187,7 +188,9 @@ func (l *listing) zone(s *daybook.Subject) (zoned, bool) {
 	z, ok := l.zones[s.Zone]
 	if !ok {
 		z.window, z.opens, z.err = l.x.o.InZone(l.job, s.Zone, l.parent.Window.Label)
-		l.zones[s.Zone] = z
+		if len(l.zones) < zonesKept && len(s.Zone) < 100 { // a listing may name anything
+			l.zones[s.Zone] = z
+		}
 	}
 	if z.err != nil || !z.opens.After(l.parent.BegunAt) {
 		return z, true
