@@ -66,6 +66,7 @@ type Options struct {
 	Log       *slog.Logger
 	Now       func() time.Time     // default: time.Now
 	ByHand    bool                 // Now is moved by hand, as in tests: it is the time, whatever the clock of the database says
+	Pace      float64              // how much faster Now runs than time does, as in a demonstration; default: 1
 	Boot      func() time.Duration // time since boot, suspend included; default: the system's
 }
 
@@ -437,7 +438,7 @@ func (e *Engine) Start(ctx context.Context, ready ...func()) error {
 	working, stopWorking := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWorking()
 	var running sync.WaitGroup
-	o := loop.Options{Now: e.clock.Now, Log: e.o.Log}
+	o := loop.Options{Now: e.clock.Now, Pace: e.o.Pace, Log: e.o.Log}
 	running.Go(func() { loop.Run(ctx, append(e.planning(), e.telling()...), o) })
 	running.Go(func() { loop.Run(working, e.working(), o) })
 	if e.ear != nil {

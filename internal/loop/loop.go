@@ -57,6 +57,8 @@ type Waiter interface {
 type Options struct {
 	Now func() time.Time // default: time.Now
 	Log *slog.Logger     // default: slog.Default()
+	// Pace is how much faster Now runs than time does: waits, which are meant by Now, are as much shorter. Default: 1.
+	Pace float64
 }
 
 // Run calls every service, each in a goroutine of its own and first at once, until ctx is done. It returns when all of
@@ -71,12 +73,15 @@ func Run(ctx context.Context, items []Item, o Options) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	if o.Pace <= 0 {
+		o.Pace = 1
+	}
 	var all sync.WaitGroup
 	for _, item := range items {
 		if item.Every <= 0 {
 			item.Every = everyDefault
 		}
-		r := &runner{Item: item, now: o.Now, log: o.Log.With("service", item.Name)}
+		r := &runner{Item: item, now: o.Now, pace: o.Pace, log: o.Log.With("service", item.Name)}
 		all.Go(func() { r.run(ctx) })
 	}
 	all.Wait()
@@ -86,6 +91,7 @@ func Run(ctx context.Context, items []Item, o Options) {
 type runner struct {
 	Item
 	now      func() time.Time
+	pace     float64
 	log      *slog.Logger
 	failures int // in a row
 	burst    int // Ticks in a row that had more to do
@@ -196,6 +202,7 @@ func (r *runner) wait(ctx context.Context, d time.Duration, wake <-chan struct{}
 	// Without the monotonic reading, which a suspended machine does not advance.
 	start := r.now().Round(0)
 	end := start.Add(d)
+	d = time.Duration(float64(d) / r.pace)
 	timer := time.NewTimer(min(d, stepMax))
 	defer timer.Stop()
 	for {

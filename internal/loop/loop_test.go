@@ -318,3 +318,17 @@ func TestNothingIsCalledUnderADoneContext(t *testing.T) {
 	cancel()
 	Run(ctx, []Item{{Service: service(func(context.Context, time.Time) (bool, error) { t.Error("called"); return true, nil })}}, Options{})
 }
+
+func TestWaitsAreShorterByTheirPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDiary()
+		ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
+		defer cancel()
+		now := func() time.Time { return d.start.Add(60 * time.Since(d.start)) }
+		Run(ctx, []Item{{Every: time.Minute, Service: service(func(context.Context, time.Time) (bool, error) {
+			d.note()
+			return false, nil
+		})}}, Options{Now: now, Pace: 60})
+		d.expect(t, 0, time.Second, 2*time.Second, 3*time.Second)
+	})
+}
