@@ -107,7 +107,7 @@ func helper(args []string) int {
 			_, _ = io.Copy(io.Discard, os.Stdin)
 			stop()
 		}()
-		if err := gateway.Main(ctx, args[1:], os.Stdout); err != nil {
+		if err := gateway.Main(ctx, args[1:], nil, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

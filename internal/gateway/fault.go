@@ -68,10 +68,13 @@ func (g *Gateway) postFault(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
+// deleteFaults ends them all: who waits for a slow answer gets it now.
 func (g *Gateway) deleteFaults(w http.ResponseWriter, _ *http.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.faults = nil
+	close(g.over)
+	g.over = make(chan struct{})
 	w.WriteHeader(http.StatusNoContent)
 }
 

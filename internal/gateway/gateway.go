@@ -53,6 +53,7 @@ type Gateway struct {
 	keys     map[string]*saved
 	bad      map[string]bool // customers whose cards are refused
 	faults   []*Fault
+	over     chan struct{} // closed when the faults so far are deleted
 }
 
 // saved is what the gateway remembers under a key.
@@ -72,7 +73,7 @@ type answer struct {
 // New opens the book and returns the gateway as it was when it last wrote there.
 func New(o Options) (*Gateway, error) {
 	g := &Gateway{
-		mux: http.NewServeMux(), closed: make(chan struct{}),
+		mux: http.NewServeMux(), closed: make(chan struct{}), over: make(chan struct{}),
 		forget: cmp.Or(o.Forget, forgetDefault), real: o.Now,
 		requests: map[string]int{}, keys: map[string]*saved{}, bad: map[string]bool{},
 	}

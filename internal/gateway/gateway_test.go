@@ -23,7 +23,7 @@ const envMain = "GATEWAY_MAIN"
 
 func TestMain(m *testing.M) {
 	if args := os.Getenv(envMain); args != "" {
-		if err := Main(context.Background(), strings.Fields(args), os.Stdout); err != nil {
+		if err := Main(context.Background(), strings.Fields(args), nil, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -294,6 +294,20 @@ func TestASlowAnswerIsInProgressAndBooked(t *testing.T) {
 	f.tally(2, 0)
 }
 
+func TestDeletedFaultsLetSlowAnswersGo(t *testing.T) {
+	f := newFar(t)
+	f.fault(m{"fault": "slow", "delay": "1h", "times": 2})
+	first := make(chan reply, 1)
+	go func() { first <- f.charge("k1", "sub_07") }()
+	eventually(t, "booked", func() bool { return f.get("/charges?key=k1").status == 200 })
+	if r := call(f.srv.Client(), "DELETE", f.srv.URL+"/faults", "", nil); r.status != http.StatusNoContent {
+		t.Errorf("delete: %d", r.status)
+	}
+	f.expect("at last", <-first, 200, "ch_001")
+	f.expect("the next", f.charge("k2", "sub_08"), 200, "ch_002")
+	f.tally(2, 0)
+}
+
 func TestALateChargeComesAfterTheCallerHasGone(t *testing.T) {
 	f := newFar(t)
 	f.fault(m{"fault": "late", "delay": "300ms"})
@@ -541,7 +555,7 @@ func TestMainEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	out, in := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- Main(ctx, []string{"-book", filepath.Join(t.TempDir(), "b")}, in) }()
+	go func() { ended <- Main(ctx, []string{"-book", filepath.Join(t.TempDir(), "b")}, nil, in) }()
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
@@ -549,7 +563,7 @@ func TestMainEndsWithItsContext(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if err := Main(ctx, []string{"extra"}, io.Discard); err == nil {
+	if err := Main(ctx, []string{"extra"}, nil, io.Discard); err == nil {
 		t.Error("an argument is accepted")
 	}
 }

@@ -125,15 +125,19 @@ func (g *Gateway) ended(key string) {
 	}
 }
 
-// sleep waits for d of real time, or until the gateway is closed.
+// sleep waits for d of real time, or until the faults are deleted, or the gateway is closed.
 func (g *Gateway) sleep(d time.Duration) {
 	if d <= 0 {
 		return
 	}
+	g.mu.Lock()
+	over := g.over
+	g.mu.Unlock()
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
+	case <-over:
 	case <-g.closed:
 	}
 }

@@ -11,10 +11,11 @@ import (
 	"time"
 )
 
-// Main runs the gateway as a process of its own, until ctx is done. It says on out where it listens, in one line:
+// Main runs the gateway as a process of its own, by a clock (nil: time.Now), until ctx is done. It says on out where it
+// listens, in one line:
 //
 //	listening on http://127.0.0.1:41213
-func Main(ctx context.Context, args []string, out io.Writer) error {
+func Main(ctx context.Context, args []string, now func() time.Time, out io.Writer) error {
 	flags := flag.NewFlagSet("demo-gateway", flag.ContinueOnError)
 	flags.SetOutput(out)
 	addr := flags.String("addr", "127.0.0.1:0", "address to listen on")
@@ -29,7 +30,7 @@ func Main(ctx context.Context, args []string, out io.Writer) error {
 	if flags.NArg() > 0 {
 		return fmt.Errorf("demo-gateway takes no arguments, got %q", flags.Args())
 	}
-	g, err := New(Options{Book: *book, Forget: *forget})
+	g, err := New(Options{Book: *book, Forget: *forget, Now: now})
 	if err != nil {
 		return err
 	}
