@@ -43,10 +43,7 @@ type Story struct {
 	Acts     []daybook.Activity
 	Timeline []Entry
 	At       time.Time
-	// Subjects says how the subjects of the run stand; nil: it has none. Untold: there is more to tell of them than the timeline
-	// has.
-	Subjects *daybook.SubjectCounts
-	Untold   bool
+	Untold   bool // there is more to tell of the subjects of the run than the timeline has
 
 	troubled []Story      // of the subjects
 	shared   []notice.Row // of the story of a subject: the alerts about it and others
@@ -192,7 +189,7 @@ func (s *Story) timeline() []Entry {
 	}
 	for _, a := range s.Attempts {
 		switch {
-		case s.Subjects != nil && a.Result == daybook.ResultDone: // it listed them: the head says how many
+		case s.fans() && a.Result == daybook.ResultDone: // it listed them: the head says how many
 		case a.Probe:
 			add(a.EndedAt, "question", questionText(a), a.Error)
 		case a.Result != "":

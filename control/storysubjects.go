@@ -14,10 +14,13 @@ import (
 // maxStorySubjects bounds how many subjects the story of a run tells of.
 const maxStorySubjects = 50
 
+// fans reports whether the story is one of a run with subjects.
+func (s *Story) fans() bool { return s.Run != nil && s.Run.Subjects != nil }
+
 // tellSubjects adds to the story of a run what there is to tell of its subjects beside that they are done.
 func (c *Control) tellSubjects(ctx context.Context, s *Story) (err error) {
-	if s.Subjects, err = c.subjectsOf(ctx, s.Run); err != nil || s.Subjects == nil {
-		return err
+	if !s.fans() {
+		return nil
 	}
 	keys, err := c.s.Troubled(ctx, s.Key, maxStorySubjects+1)
 	if err != nil {
@@ -107,10 +110,10 @@ func (s *Story) subjectLines(add func(Entry)) {
 
 // refusal tells how the subjects stood when a trigger was refused that met open letters of them, as far as is known.
 func (s *Story) refusal(t daybook.Trigger) daybook.Text {
-	if s.Subjects == nil || s.Untold || t.Outcome != daybook.Refused || t.Note != "" {
+	if !s.fans() || s.Untold || t.Outcome != daybook.Refused || t.Note != "" {
 		return daybook.Text{}
 	}
-	done, failed, unknown := s.Subjects.States[daybook.Done], 0, 0
+	done, failed, unknown := s.Run.Subjects.States[daybook.Done], 0, 0
 	for _, child := range s.troubled {
 		if child.Run.State == daybook.Done && child.Run.EndedAt.After(t.At) {
 			done--
@@ -228,7 +231,7 @@ func (s *Story) settledText(e *daybook.StepRecord) daybook.Text {
 	if e.SettledBy == "probe" {
 		by = daybook.Say("probe: yes")
 	}
-	return daybook.Say("begun %s, %s, unknown %s, %s", clock(e.FirstAt, s.Run.EndedAt, zone), s.ended(e), clock(e.EndedAt, s.Run.EndedAt, zone), by)
+	return daybook.Say("begun %s, %s, unknown %s, %s", clock(e.FirstAt, e.EndedAt, zone), s.ended(e), clock(e.EndedAt, s.settledAt(e), zone), by)
 }
 
 // ended tells how the last try of an effect ended.

@@ -95,8 +95,8 @@ func TestTheStoryOfADayHasAnEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := s.Subjects; n == nil || n.Of != 120 || n.States[daybook.Done] != 120 || !s.Untold || len(s.Timeline) != 1+50 {
-			t.Errorf("%+v, untold: %t, %d lines", s.Subjects, s.Untold, len(s.Timeline))
+		if n := s.Run.Subjects; n == nil || n.Of != 120 || n.States[daybook.Done] != 120 || !s.Untold || len(s.Timeline) != 1+50 {
+			t.Errorf("%+v, untold: %t, %d lines", s.Run.Subjects, s.Untold, len(s.Timeline))
 		}
 	})
 }

@@ -186,7 +186,7 @@ func (a *app) tellStory(w *bufio.Writer, s control.Story, loc *time.Location) {
 			}
 			fmt.Fprintln(w, a.lang.F("  effect %s  %s  wire key %s%s", e.Step, effectText(e.State), e.WireKey(), settledBy(e)))
 		}
-		if r.Subjects != nil {
+		if n := r.Subjects; n != nil && n.States[daybook.Done] != n.Of { // else the head says it
 			fmt.Fprintln(w, a.lang.F("  subjects  %s", control.SubjectsText(r)))
 		}
 		if len(r.Counts) > 0 {
@@ -279,7 +279,7 @@ func (a *app) storyHead(s control.Story, loc *time.Location) string {
 	if !r.EndedAt.IsZero() && !r.State.Live() {
 		text += " " + stamp(r.EndedAt, loc)
 	}
-	if n := s.Subjects; n != nil {
+	if n := r.Subjects; n != nil {
 		text += "  " + a.lang.F("%d of %d subjects", n.States[daybook.Done], n.Of)
 	}
 	if s.Cover != nil {
