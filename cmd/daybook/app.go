@@ -34,6 +34,7 @@ type app struct {
 	Exec           runner.Exec   // how commands are run; once listens to their output
 
 	lang          lang.Printer  // what people read is said in; JSON and logs are English
+	moved         *demoClock    // of the demo: Now is read from it
 	url, localURL string        // where the door of serve is reached; empty: nowhere
 	lease         time.Duration // of serve; 0: the engine's own
 	flags         globals
@@ -48,6 +49,7 @@ type globals struct {
 
 // run runs one command and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
+	args = a.byDemoClock(args)
 	a.lang = a.language(args)
 	if a.dumb() && !slices.Contains(args, "--json") {
 		a.Stdout, a.Stderr = asciiWriter{a.Stdout}, asciiWriter{a.Stderr}

@@ -31,5 +31,5 @@ var commands = []func(*app) *cobra.Command{
 	newVersion,
 	newDemo,
 	newDemoGateway,
-	newDemoCharge,
+	newDemoShop,
 }

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/daybook-run/daybook"
-	"github.com/daybook-run/daybook/internal/gateway"
+	"github.com/daybook-run/daybook/control"
 )
 
 // child is a process that the demo started.
@@ -34,7 +34,7 @@ func (d *demo) start(ctx context.Context, said string, args ...string) (*child, 
 		return nil, "", err
 	}
 	out := &head{prefix: said, found: make(chan string, 1), to: log}
-	c := &child{cmd: d.command(context.WithoutCancel(ctx), "", args...), ended: make(chan struct{})}
+	c := &child{cmd: d.command(context.WithoutCancel(ctx), args...), ended: make(chan struct{})}
 	c.cmd.Stdout, c.cmd.Stderr = out, out
 	if err := c.cmd.Start(); err != nil {
 		return nil, "", errors.Join(err, log.Close())
@@ -60,21 +60,18 @@ func (d *demo) start(ctx context.Context, said string, args ...string) (*child, 
 	return nil, "", err
 }
 
-// command is this program as something else, in a process group of its own: Ctrl-C is for the demo alone, which then
-// ends it. What the environment says of other ledgers is left out.
-func (d *demo) command(ctx context.Context, user string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, d.program, args...)
+// command is this program as something else, by the clock of the demo, in a process group of its own: Ctrl-C is for the demo
+// alone, which then ends it. What the environment says of other ledgers is left out.
+func (d *demo) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, d.program, append([]string{"demo-at", d.clock.path}, args...)...)
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")
-		if strings.HasPrefix(name, "DAYBOOK_") && !strings.HasPrefix(name, "DAYBOOK_TEST_") || user != "" && name == "USER" {
+		if strings.HasPrefix(name, "DAYBOOK_") && !strings.HasPrefix(name, "DAYBOOK_TEST_") || name == "USER" {
 			continue
 		}
 		cmd.Env = append(cmd.Env, pair)
 	}
-	cmd.Env = append(cmd.Env, "DAYBOOK_LANG=en") // the demo reads what it says
-	if user != "" {
-		cmd.Env = append(cmd.Env, "USER="+user)
-	}
+	cmd.Env = append(cmd.Env, "DAYBOOK_LANG=en", "USER=you") // the demo reads what it says
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd
 }
@@ -137,47 +134,96 @@ func (h *head) all() string {
 	return strings.TrimSpace(h.text.String())
 }
 
-func (d *demo) startGateway(ctx context.Context) (err error) {
-	d.gateway, d.address, err = d.start(ctx, "listening on ", "demo-gateway", "-book", d.book())
+// open starts the gateway and the shop, and writes the file that serve runs.
+func (d *demo) open(ctx context.Context) (err error) {
+	if d.gateway, d.gatewayAt, err = d.start(ctx, "listening on ", "demo-gateway", "-book", d.book()); err != nil {
+		return err
+	}
+	if d.shop, d.shopAt, err = d.start(ctx, "listening on ", "demo-shop", "--gateway", d.gatewayAt, "--book", filepath.Join(d.dir, "shop.jsonl")); err != nil {
+		return err
+	}
+	return os.WriteFile(d.config(), fmt.Appendf(nil, demoFile, d.shopAt), 0o600)
+}
+
+// serve starts a process of the real thing and waits until it works.
+func (d *demo) serve(ctx context.Context) (err error) {
+	if d.server, d.serverAt, err = d.start(ctx, "it answers on ", "serve", "-c", d.config(), "--listen", "127.0.0.1:0"); err != nil || d.ledger != nil {
+		return err
+	}
+	if d.ledger, err = d.openAt(ctx, "cli", "sqlite:"+filepath.Join(d.dir, "daybook.db"), nil, false); err != nil {
+		return err
+	}
+	_, d.token, err = d.ledger.Control().CreateToken(ctx, control.Person{Name: "you"}, daybook.RoleAct, "platform")
 	return err
 }
 
-// run runs this program as something else and returns its exit code.
-func (d *demo) run(ctx context.Context, args ...string) int {
-	cmd := d.command(ctx, "", args...)
-	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
-		return 1
+// instant is a time of the wall on a day of the demo.
+func (d *demo) instant(day, at string) time.Time {
+	t, err := time.ParseInLocation(time.DateTime, day+" "+at, d.zone)
+	if err != nil {
+		panic(err) // written here
 	}
-	return cmd.ProcessState.ExitCode()
+	return t
 }
 
-// trigger asks for a day by the command line, as a user; empty is whoever plays.
-func (d *demo) trigger(ctx context.Context, user, day string) (daybook.TriggerOutcome, error) {
-	return d.triggerJob(ctx, demoJob, user, day)
+// jump puts the clock to a time of a day: nothing happens until then.
+func (d *demo) jump(day, at string) error {
+	t := d.instant(day, at)
+	return d.clock.write(t, t)
 }
 
-func (d *demo) triggerJob(ctx context.Context, job, user, day string) (daybook.TriggerOutcome, error) {
-	return d.answer(ctx, user, "job", "trigger", job, "--window", day, "--json")
+// runTo lets the clock run to a time of a day, and returns when it has reached it.
+func (d *demo) runTo(day, at string) error {
+	t := d.instant(day, at)
+	if err := d.clock.runTo(t); err != nil {
+		return err
+	}
+	_, err := waitWhile(context.Background(), 5*time.Millisecond, func() (bool, error) { return d.clock.Now().Before(t), nil })
+	return err
 }
 
-// answer returns what became of a trigger.
-func (d *demo) answer(ctx context.Context, user string, args ...string) (daybook.TriggerOutcome, error) {
+// second and minute are how times of the demo are told.
+func (d *demo) second(t time.Time) string { return t.In(d.zone).Format(time.TimeOnly) }
+func (d *demo) minute() string            { return d.clock.Now().In(d.zone).Format("15:04") }
+
+func demoKey(day, sub string) daybook.Key {
+	return daybook.KeyParts{Job: demoJob, Window: day, Subject: sub}.Key()
+}
+
+// platform asks for a day as the platform does that started the work of a deployment: by the API.
+func (d *demo) platform(ctx context.Context, day string) (daybook.TriggerOutcome, error) {
+	var answer answerJSON
+	header := http.Header{"Authorization": {"Bearer " + d.token}, "Content-Type": {"application/json"}}
+	err := d.call(ctx, http.MethodPost, d.serverAt+"/api/v1/jobs/"+demoJob+"/trigger", header, fmt.Appendf(nil, `{"window":%q}`, day), &answer)
+	if err == nil && answer.Outcome != daybook.Joined {
+		err = daybook.New(daybook.CodeInternal, "the platform was answered %s", answer.Message)
+	}
+	return answer.Outcome, err
+}
+
+// click asks for the newest window by the command line, as somebody does who looks at the day before.
+func (d *demo) click(ctx context.Context, want daybook.TriggerOutcome) (daybook.TriggerOutcome, error) {
+	return want, d.answer(ctx, want, "job", "trigger", demoJob, "--json")
+}
+
+// answer asks by the command line, and checks what became of it.
+func (d *demo) answer(ctx context.Context, want daybook.TriggerOutcome, args ...string) error {
 	var out, errs bytes.Buffer
-	cmd := d.command(ctx, user, append(args, "-c", d.config())...)
+	cmd := d.command(ctx, append(args, "-c", d.config())...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
 	var answer answerJSON
-	if json.Unmarshal(out.Bytes(), &answer) == nil && answer.Outcome != "" { // refused has an exit code of its own
-		return answer.Outcome, nil
+	if json.Unmarshal(out.Bytes(), &answer) == nil && answer.Outcome == want { // refused has an exit code of its own
+		return nil
 	}
-	return "", fmt.Errorf("daybook %s: %w: %s", strings.Join(args, " "), errors.Join(err, ctx.Err()), errs.String())
+	return fmt.Errorf("daybook %s: %w: %s%s", strings.Join(args, " "), errors.Join(err, ctx.Err()), out.String(), errs.String())
 }
 
 // until waits until something holds.
 func (d *demo) until(ctx context.Context, what daybook.Text, holds func() (bool, error)) error {
 	limited, cancel := context.WithTimeout(ctx, demoPatience)
 	defer cancel()
-	ok, err := waitWhile(limited, 30*time.Millisecond, func() (bool, error) {
+	ok, err := waitWhile(limited, 20*time.Millisecond, func() (bool, error) {
 		held, err := holds()
 		return !held, err
 	})
@@ -187,89 +233,31 @@ func (d *demo) until(ctx context.Context, what daybook.Text, holds func() (bool,
 	return err
 }
 
-// ends waits until the renewal of a day is in a state.
-func (d *demo) ends(ctx context.Context, day string, want daybook.State) (*daybook.Run, error) {
-	return d.endsOf(ctx, demoJob, day, want)
-}
-
-func (d *demo) endsOf(ctx context.Context, job, day string, want daybook.State) (r *daybook.Run, err error) {
-	key := daybook.KeyParts{Job: job, Window: day}.Key()
+// ends waits until a renewal is in a state: of a subscription, or with none of the whole day.
+func (d *demo) ends(ctx context.Context, day, sub string, want daybook.State) (r *daybook.Run, err error) {
+	key := demoKey(day, sub)
 	err = d.until(ctx, daybook.Say("%s is %s", key, want), func() (bool, error) {
 		r, err = d.ledger.Control().Run(ctx, key)
+		if daybook.CodeOf(err) == daybook.CodeNotFound {
+			return false, nil
+		}
 		return err == nil && r.State == want, err
 	})
 	return r, err
 }
 
-// fires tells how the schedule was answered: the first time, and from then on.
-func (d *demo) fires(ctx context.Context, day string) (first daybook.TriggerOutcome, more daybook.Text, err error) {
-	key := daybook.KeyParts{Job: demoJob, Window: day}.Key()
-	var answers []daybook.TriggerOutcome
-	err = d.until(ctx, daybook.Say("the schedule asks again"), func() (bool, error) {
-		triggers, err := d.ledger.Store().Triggers(ctx, key)
-		answers = answers[:0]
-		for _, t := range triggers {
-			if t.Source == daybook.SourceSchedule || t.Source == daybook.SourceCatchup {
-				answers = append(answers, t.Outcome)
-			}
-		}
-		return len(answers) > 1 && answers[len(answers)-1] == daybook.Reused, err
-	})
-	if err != nil {
-		return "", daybook.Text{}, err
-	}
-	more = daybook.Say("%s", answers[1])
-	for _, o := range answers[2:] {
-		more = daybook.Say("%v, %v", more, o)
-	}
-	return answers[0], more, nil
+func (d *demo) post(ctx context.Context, base, path, body string) error {
+	return d.call(ctx, http.MethodPost, base+path, nil, []byte(body), nil)
 }
 
-// charged and requested count lines of the gateway's book for a day. A book that cannot be read counts none.
-func (d *demo) charged(day string) int {
-	return d.lines(func(l gateway.Line) bool {
-		return l.Kind == gateway.KindCharge && l.Status == gateway.Charged && l.Day == day
-	})
-}
-
-func (d *demo) requested(day string) int {
-	return d.lines(func(l gateway.Line) bool { return l.Kind == gateway.KindRequest && l.Day == day })
-}
-
-func (d *demo) lines(which func(gateway.Line) bool) (n int) {
-	lines, err := gateway.ReadBook(d.book())
-	if err != nil {
-		return 0
+// call makes a call that has to succeed, and reads the JSON that is answered.
+func (d *demo) call(ctx context.Context, method, target string, header http.Header, body []byte, into any) error {
+	status, said, err := demoCall(ctx, method, target, header, body)
+	if err == nil && status >= http.StatusBadRequest {
+		err = daybook.New(daybook.CodeInternal, "%s %s: %d: %s", method, target, status, said)
 	}
-	for _, l := range lines {
-		if which(l) {
-			n++
-		}
+	if err == nil && into != nil {
+		err = json.Unmarshal(said, into)
 	}
-	return n
+	return err
 }
-
-// fault makes the gateway fail once; card makes the card of the customer good or bad.
-func (d *demo) fault(ctx context.Context, text string) error { return d.post(ctx, "/faults", text) }
-
-func (d *demo) card(ctx context.Context, ok bool) error {
-	return d.post(ctx, "/cards", fmt.Sprintf(`{"customer":%q,"ok":%t}`, demoCustomer, ok))
-}
-
-func (d *demo) post(ctx context.Context, path, body string) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, d.address+path, strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	answer, err := demoClient.Do(r)
-	if err != nil {
-		return err
-	}
-	if answer.StatusCode != http.StatusNoContent {
-		err = daybook.New(daybook.CodeInternal, "gateway: %s: %s", path, answer.Status)
-	}
-	return errors.Join(err, answer.Body.Close())
-}
-
-// demoClient talks to the gateway. A charge may be slow; whoever asks for it is ended from outside.
-var demoClient = &http.Client{Timeout: 2 * time.Minute}

@@ -112,6 +112,9 @@ func (a *app) openAt(ctx context.Context, role, text string, f *config.File, mak
 		o.Freezes, o.Zone = f.Freezes, f.Timezone
 		o.Days = a.daysOf(f)
 	}
+	if a.moved != nil {
+		o.ByHand, o.Pace, o.Boot = true, demoPace, a.moved.Boot
+	}
 	if role == "once" {
 		o.Slots, o.Exec.Tee = map[daybook.Lane]int{}, a.Stdout
 	}

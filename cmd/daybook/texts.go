@@ -216,12 +216,13 @@ there is never overwritten. A PostgreSQL ledger is backed up with pg_dump: the l
 )
 
 const (
-	textDemo     = "See it: three ask for one day, a kill -9 in mid-charge, a declined card, one charge a day"
-	textDemoLong = `Plays a shop with a payment gateway, offline and in a directory of its own, in less than a minute: real processes of
-this program, really killed. What it says of money is counted from the book of the gateway, which is another
-process. Ctrl-C ends everything; nothing is left, unless --keep.`
+	textDemo     = "See it: the night of 29 March, a kill -9 in mid-charge, a declined card, one charge a day"
+	textDemoLong = `Plays a shop with twenty subscriptions and a payment gateway over four nights, offline and in a directory of its own,
+in less than a minute: real processes of this program, really killed, by a clock that runs sixty times as fast and
+jumps over idle hours. What it says of money is counted from the book of the gateway, which is another process.
+Ctrl-C ends everything; nothing is left, unless --keep.`
 	textDemoGateway = "The payment gateway of the demo"
-	textDemoCharge  = "The work of the demo's job"
+	textDemoShop    = "The shop of the demo"
 )
 
 const (

@@ -422,13 +422,9 @@ var zhCLI = map[string]string{
 	"%dd%dh":                  "%d天%d小时",
 
 	// door.go, token.go
-	"no ledger is named, and there is no %s here":                                                         "没有指明账本，这里也没有%s",
-	"that of daybook once is --db sqlite:%s; -c FILE names another file, daybook init writes a first one": "daybook once 的账本是 --db sqlite:%s；用 -c FILE 指明另一个文件，用 daybook init 写出第一个",
-	"daybook init writes a first file; -c FILE names one, --db sqlite:PATH a ledger":                      "用 daybook init 写出第一个文件；用 -c FILE 指明文件，用 --db sqlite:PATH 指明账本",
-	"%s  504, twice: a job by HTTP, and a proxy that gives up":                                            "%s  两次 504：以 HTTP 执行的任务，和放弃等待的代理",
-	"probe: %s":   "核实：%s",
-	"charged":     "已扣款",
-	"%s, unknown": "%s，结果未知",
+	"no ledger is named, and there is no %s here":                                                                   "没有指明账本，这里也没有%s",
+	"that of daybook once is --db sqlite:%s; -c FILE names another file, daybook init writes a first one":           "daybook once 的账本是 --db sqlite:%s；用 -c FILE 指明另一个文件，用 daybook init 写出第一个",
+	"daybook init writes a first file; -c FILE names one, --db sqlite:PATH a ledger":                                "用 daybook init 写出第一个文件；用 -c FILE 指明文件，用 --db sqlite:PATH 指明账本",
 	"another program has this address, or it is none of this machine: name another with --listen":                   "别的程序占用了这个地址，或它不属于本机：用 --listen 换一个",
 	"--listen %s can be reached from other machines, and no token has been made: nobody could be told from anybody": "--listen %s可以从别的机器访问，而还没有创建过令牌：分不清谁是谁",
 	"daybook token create --role act --name NAME, or listen on this machine only: --listen %s":                      "daybook token create --role act --name NAME，或只在本机监听：--listen %s",

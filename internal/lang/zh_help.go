@@ -201,18 +201,15 @@ var zhHelp = map[string]string{
 	"print the statements and run none": "只输出语句，不执行",
 
 	// demo
-	"See it: three ask for one day, a kill -9 in mid-charge, a declined card, one charge a day": "看一看：三方请求同一天、扣款中途 kill -9、卡被拒绝，一天只扣一次",
-	"Plays a shop with a payment gateway, offline and in a directory of its own, in less than a minute: real processes of\nthis program, really killed. What it says of money is counted from the book of the gateway, which is another\nprocess. Ctrl-C ends everything; nothing is left, unless --keep.": "演示一家商店和一个支付网关，离线、在自己的目录里、不到一分钟：真实的进程，真的被杀掉。\n关于资金的数字都从网关的账上数出，网关是另一个进程。Ctrl-C 结束一切；除非 --keep，否则什么也不留下。",
-	"The payment gateway of the demo":                                             "演示用的支付网关",
-	"The work of the demo's job":                                                  "演示任务所做的工作",
-	"no pauses for reading, and no waiting at the end":                            "不为阅读停顿，结尾也不等待",
-	"keep the directory":                                                          "保留目录",
-	"show the same without keys: what cron, a retry and a click do to a customer": "同样的情形但没有幂等键：cron、重试和点击会对客户做什么",
-	"address of the gateway":                                                      "网关的地址",
-	"who is charged":                                                              "向谁扣款",
-	"for which day":                                                               "哪一天",
-	"ask whether it was charged: exit 0 yes, 1 no, else it cannot tell":           "核实是否扣过款：退出码 0 是，1 否，其余为说不准",
-	"end, without a word, as soon as the process that started it has ended":       "启动它的进程一结束，它就不声不响地结束",
+	"See it: the night of 29 March, a kill -9 in mid-charge, a declined card, one charge a day": "看一看：3 月 29 日之夜、扣款中途 kill -9、卡被拒绝，一天只扣一次",
+	"Plays a shop with twenty subscriptions and a payment gateway over four nights, offline and in a directory of its own,\nin less than a minute: real processes of this program, really killed, by a clock that runs sixty times as fast and\njumps over idle hours. What it says of money is counted from the book of the gateway, which is another process.\nCtrl-C ends everything; nothing is left, unless --keep.": "演示一家有二十笔订阅的商店和一个支付网关，四个夜晚，离线、在自己的目录里、不到一分钟：真实的进程，真的被杀掉；\n时钟快六十倍，空闲的时间直接跳过。关于资金的数字都从网关的账上数出，网关是另一个进程。\nCtrl-C 结束一切；除非 --keep，否则什么也不留下。",
+	"The payment gateway of the demo":                  "演示用的支付网关",
+	"no pauses for reading, and no waiting at the end": "不为阅读停顿，结尾也不等待",
+	"The shop of the demo":                             "演示用的商店",
+	"file of what was extended":                        "记录延期的文件",
+	"show the second act without keys: what cron, a retry and a click do to twenty customers": "第二幕，但没有幂等键：cron、重试和点击会对二十位客户做什么",
+	"keep the directory":     "保留目录",
+	"address of the gateway": "网关的地址",
 
 	// tables.go
 	"the file, as --config": "配置文件，同 --config",
