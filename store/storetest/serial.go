@@ -283,6 +283,7 @@ var serialCases = []example{
 		k.wait(*waiters)
 		k.work(*waiters)
 	}},
+	{"ten thousand runs wait for one serial key: parked in one claim or a few, let go one by one, the oldest first", tenThousand},
 	{"sixteen claimers: two runs of one serial key are never at work at once", concurrentSerial},
 	{"random claims, losses, replays, undos, pauses and cancels: one at a time, and nothing waits for nobody", randomSerial},
 }
@@ -312,6 +313,38 @@ func (k *kit) work(n int) {
 	}
 	equal(k, "done", k.number("SELECT count(*) FROM daybook_runs WHERE state = 'done' AND attempts = 1"), int64(n))
 	equal(k, "locks", k.number("SELECT count(*) FROM daybook_locks"), 0)
+}
+
+// tenThousand has the windows of 27 years wait for one lock. Some of them are done, so that the case is short: what one costs
+// does not depend on how many wait, see BenchmarkSerialWaiters.
+func tenThousand(k *kit) {
+	const waiting, worked = 10_000, 60
+	j := Job("renew", on("x"))
+	k.know(j)
+	first := Birth.AddDate(0, 0, -waiting)
+	label := func(i int) string { return first.AddDate(0, 0, i).Format(time.DateOnly) }
+	p := k.plan(j, 1, 1, 0)
+	p.Windows = p.Windows[:0]
+	for i := range waiting {
+		w := Day(label(i))
+		p.Windows = append(p.Windows, daybook.PlannedWindow{Window: w, Fires: []string{w.Label + "T02:00"}, FireAt: w.Start, Last: w.Start})
+	}
+	equal(k, "planned", k.planned(p)[0].Started, waiting)
+	const free = "SELECT count(*) FROM daybook_live WHERE state = 'scheduled' AND hold = ''"
+	k.now = p.To.Add(time.Hour)
+	r := k.one()
+	for range 10 {
+		equal(k, "claimed beside it", len(k.claim(16)), 0)
+	}
+	equal(k, "nobody waits in the index of what is due", k.number(free), 0)
+	equal(k, "locks", k.number("SELECT count(*) FROM daybook_locks"), 1)
+	for i := range worked {
+		equal(k, "at work", string(r.Key), "renew:"+label(i))
+		k.end(r, j, done)
+		equal(k, "let go", k.number(free), 1)
+		r = k.one()
+	}
+	equal(k, "waiting", k.number("SELECT count(*) FROM daybook_live WHERE hold = 'waiting for serial key'"), waiting-worked-1)
 }
 
 func concurrentSerial(k *kit) {
