@@ -55,6 +55,8 @@ func (e *Error) Is(target error) bool {
 
 // Sentinels for errors.Is.
 var (
+	// ErrForgot is matched by the errors of a ledger that does not know of what it acknowledged. See Lapse.
+	ErrForgot      = errors.New("the ledger forgot")
 	ErrInvalid     = New(CodeInvalid, "invalid")
 	ErrNotFound    = New(CodeNotFound, "not found")
 	ErrConflict    = New(CodeConflict, "refused")

@@ -39,6 +39,7 @@ type ledger struct {
 	bug     string
 	ids     int
 	story   []string
+	past    past
 }
 
 var stepNames = [2]string{"charge", "receipt"}
@@ -67,6 +68,7 @@ func (l *ledger) read() *Run {
 		c := *r.Letter
 		r.Letter = &c
 	}
+	l.past.tell(&r)
 	return &r
 }
 
@@ -143,6 +145,7 @@ func (l *ledger) check() {
 			l.fail("%s is done, and the far side knows nothing of it", name)
 		case r.State == Done && f.charges == 0:
 			l.fail("the run is done, and %s never happened", name)
+		case l.past.number > 0:
 		case r.State == Dead && r.Letter.Kind == LetterFailed && happened && (e == nil || e.State != EffectDone):
 			l.fail("a letter says that %s did not happen, and the far side has it", name)
 		case r.State == Cancelled && happened && (e == nil || e.State != EffectDone):
@@ -198,7 +201,7 @@ func (l *ledger) claim() {
 		return
 	}
 	r.State, r.Claim, r.CancelledBy = Running, l.id("c"), ""
-	r.Fence++
+	r.Fence = max(r.Fence, l.past.floor()) + 1
 	r.Attempts++
 	l.note("claimed, fence %d", r.Fence)
 	l.errands = append(l.errands, &errand{run: l.read(), lease: r.Lease, until: l.now.Add(50 * time.Minute)})
@@ -479,8 +482,12 @@ var stepEvents = []func(*ledger){
 
 // playSteps plays one life and returns what was found wrong, and whether the run came to its end.
 func playSteps(p Policy, says StepPolicy, bug string, seed uint64) (done bool, found fault) {
+	return playLedger(p, says, bug, past{}, seed)
+}
+
+func playLedger(p Policy, says StepPolicy, bug string, past past, seed uint64) (done bool, found fault) {
 	rng := rand.New(rand.NewPCG(seed, 2))
-	l := &ledger{p: p, says: says, bug: bug, pick: rng.IntN, now: noon}
+	l := &ledger{p: p, says: says, bug: bug, pick: rng.IntN, now: noon, past: past}
 	defer func() {
 		if r := recover(); r != nil {
 			f, ok := r.(fault)
@@ -498,8 +505,12 @@ func playSteps(p Policy, says StepPolicy, bug string, seed uint64) (done bool, f
 	for i := range l.far {
 		l.far[i] = farSide{remembers: remembers, first: map[string]time.Time{}, refused: map[string]bool{}, charged: map[string]bool{}}
 	}
+	do := stepEvents
+	if past.forgets {
+		do = slices.Concat(stepEvents, stepForgetting)
+	}
 	for range 300 {
-		stepEvents[l.pick(len(stepEvents))](l)
+		do[l.pick(len(do))](l)
 	}
 	return l.row.State == Done, ""
 }

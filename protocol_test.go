@@ -89,6 +89,7 @@ type world struct {
 	lies    int
 	ids     int
 	story   []string
+	past    past
 }
 
 type fault string
@@ -119,6 +120,7 @@ func (w *world) read() *Run {
 		l := *r.Letter
 		r.Letter = &l
 	}
+	w.past.tell(&r)
 	return &r
 }
 
@@ -181,7 +183,7 @@ func (w *world) check() {
 	if w.far.charges > 1+w.lies {
 		w.fail("charged %d times", w.far.charges)
 	}
-	if w.lies > 0 || w.bug == "mark left behind" {
+	if w.lies > 0 || w.bug == "mark left behind" || w.past.number > 0 {
 		return
 	}
 	r, happened := w.row, w.far.charges > 0 || len(w.far.flying) > 0
@@ -270,7 +272,7 @@ func (w *world) claim() {
 		return
 	}
 	r.State, r.Claim, r.CancelledBy, r.BegunAt = Running, w.id("c"), "", time.Time{}
-	r.Fence++
+	r.Fence = max(r.Fence, w.past.floor()) + 1
 	r.Attempts++
 	w.note("claimed, fence %d", r.Fence)
 	w.workers = append(w.workers, &worker{run: w.read(), lease: r.Lease})
@@ -284,8 +286,8 @@ func (w *world) ask(r *Run) {
 	}
 	asked := w.now
 	var found []Finding
-	for g := r.Effect.Generation; g > 0; g-- {
-		f := Finding{Answer: No, WireKey: r.Key.WireKey(StepRun, g)}
+	for _, k := range r.Effect.WireKeys() {
+		f := Finding{Answer: No, WireKey: k}
 		if w.far.charged[f.WireKey] {
 			f.Answer = Yes
 		}
@@ -560,8 +562,12 @@ func live(w *world, length int) {
 	w.row = &Run{Key: "renew:2026-10-26", Job: "renew", Priority: P0, Effects: Once, State: Scheduled, Due: noon, NotBefore: noon, CreatedAt: noon}
 	w.far = farSide{remembers: w.p.Remembers, first: map[string]time.Time{}, refused: map[string]bool{}, charged: map[string]bool{}}
 	w.asks = w.p.Asks
+	do := events
+	if w.past.forgets {
+		do = slices.Concat(events, forgetting)
+	}
 	for range length {
-		events[w.pick(len(events))](w)
+		do[w.pick(len(do))](w)
 	}
 }
 
@@ -629,9 +635,11 @@ func TestAMarkLeftBehind(t *testing.T) {
 }
 
 // play plays one life and returns what was found wrong.
-func play(p Policy, bug string, seed uint64) (found fault) {
+func play(p Policy, bug string, seed uint64) fault { return playWorld(p, bug, past{}, seed) }
+
+func playWorld(p Policy, bug string, past past, seed uint64) (found fault) {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	w := &world{p: p, bug: bug, pick: rng.IntN}
+	w := &world{p: p, bug: bug, pick: rng.IntN, past: past}
 	defer func() {
 		if r := recover(); r != nil {
 			f, ok := r.(fault)

@@ -50,6 +50,7 @@ const (
 	ReasonFrozen          Reason = "frozen"
 	ReasonSerial          Reason = "waiting for serial key" // another run has it
 	ReasonClock           Reason = "clock not confirmed"
+	ReasonRestored        Reason = "restored" // the ledger forgot: see Lapse
 	ReasonPrevious        Reason = "waiting for previous window"
 	ReasonNoDefinition    Reason = "no definition" // no serve knows the job
 	ReasonReplayed        Reason = "replayed"
@@ -137,6 +138,9 @@ type Run struct {
 	Letter *Letter // the newest, if any
 
 	Subjects *SubjectCounts // of a run that Fans, where they were counted; nil: they were not
+
+	Doubts []*Lapse // by which the ledger may have forgotten an effect of it, the newest first
+	Lapse  int64    // number of the newest lapse of the ledger when this was read: who marks an effect begun compares it
 
 	told *told    // what the work says of itself, while it runs
 	book StepBook // keeps its steps, while it runs

@@ -37,6 +37,7 @@ type StepRecord struct {
 	Call       string          // by which the last try was begun; empty: it was not said
 	SettledBy  string          // probe, late report, or the person; empty when the attempt itself said so
 	Data       json.RawMessage // the result handed back, or the probe's
+	Doubt      int64           // number of the lapse by which it was unknown before it began; see Run.Doubt
 
 	// The rest is of steps that the work marks itself.
 	Order int        // in which the steps of a run first began, from 1
@@ -84,10 +85,15 @@ type StepAnswer struct {
 	Err    error       // set with StepStop; what an attempt that ends with it says is right
 }
 
-// WireKeys returns every wire key that the effect was tried under, newest first.
+// WireKeys returns every wire key that the effect was tried under, newest first. When the ledger forgot, that may be the next
+// ones, too.
 func (e *StepRecord) WireKeys() []string {
 	var keys []string
-	for g := e.Generation; g >= 1; g-- {
+	newest := e.Generation
+	if e.Forgotten() {
+		newest += forgottenKeys
+	}
+	for g := newest; g >= 1; g-- {
 		keys = append(keys, e.Key.WireKey(e.Step, g))
 	}
 	return keys
@@ -211,6 +217,8 @@ func (r *Run) ComeTo(ask StepAsk, p Policy, now time.Time) StepAnswer {
 		return stop(e, Permanent(Conflict("effect %s is new, and this attempt did not come to effect %s, which is %s", e.Step, o.Step, o.State).
 			WithHint("was it renamed? Between attempts of one run effects keep their names and their order")))
 	}
+	was := e
+	e = r.gate(e)
 	switch e.State {
 	case EffectRefused:
 		return r.seen(stop(e, Permanent(Conflict("step %s was refused for good: %s", e.Step, e.Error))))
@@ -226,7 +234,9 @@ func (r *Run) ComeTo(ask StepAsk, p Policy, now time.Time) StepAnswer {
 		e = &c
 	}
 	if e.State == EffectUnknown {
-		return r.comeToOpen(e, ask, p, now)
+		a := r.comeToOpen(e, ask, p, now)
+		a.Write = a.Write || e != was
+		return a
 	}
 	return StepAnswer{Do: StepBegin, Record: e.begun(r, ask, now), Write: true}
 }
@@ -340,6 +350,9 @@ func (r *Run) StepFound(e *StepRecord, found []Finding, p Policy, askedAt, now t
 	case askedAt.Before(c.EndedAt.Add(p.ofStep(&c).Settles)):
 		c.State, c.Asked = EffectUnknown, No
 		c.Error = fmt.Sprintf("the far side does not have it yet; a no counts from %s on", c.EndedAt.Add(p.ofStep(&c).Settles).UTC().Format(time.RFC3339))
+	case c.Forgotten() && r.State == Running && c.Seen == r.Fence: // nothing was tried here: the work goes on with it
+		c.renew(EffectNotDone, "probe")
+		return c.begun(r, StepAsk{Step: c.Step, Says: c.Says}, now), learned
 	default:
 		c.renew(EffectNotDone, "probe")
 		c.Error = "the far side says that it did not happen"
@@ -369,7 +382,7 @@ func readFindings(found []Finding) (yes []Finding, cannotTell string) {
 
 // found sets the generation to the wire key that the far side has, which an undo must name, and alerts when it has two.
 func (e *StepRecord) found(yes []Finding, r *Run, now time.Time) []*Alert {
-	for g := 1; g < e.Generation; g++ {
+	for g := 1; g <= e.Generation+forgottenKeys; g++ {
 		if e.Key.WireKey(e.Step, g) == yes[0].WireKey {
 			e.Generation = g
 		}
@@ -385,6 +398,8 @@ func (e *StepRecord) Stepped() StepAnswer {
 	switch e.State {
 	case EffectDone:
 		return StepAnswer{Do: StepSkip, Record: e}
+	case EffectBegun:
+		return StepAnswer{Do: StepBegin, Record: e}
 	case EffectNotDone:
 		return stop(e, NotDone(Conflict("step %s: %s", e.Step, e.Error)))
 	case EffectRefused:

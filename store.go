@@ -118,6 +118,9 @@ type Claimer interface {
 	// ListChildren and Vanished are those of FanStore.
 	ListChildren(ctx context.Context, parent *Run, children []*Run) (fresh, known int, err error)
 	Vanished(ctx context.Context, parent *Run) (int64, error)
+	// Questionable returns runs that wait for the end of the freeze of a lapse, were in the ledger before it, and were not yet
+	// decided about by Run.Question; none when no such freeze stands. They come by key, from behind one on.
+	Questionable(ctx context.Context, home string, after Key, limit int) ([]*Run, error)
 	Stepper
 	Mover
 }
@@ -199,6 +202,7 @@ type Desk interface {
 	EndFreeze(ctx context.Context, name string, act Activity) (ended bool, err error)
 	// Holds and the end of one.
 	Hold(ctx context.Context, h Hold) (changed bool, err error)
+	// An error with CodeConflict: of a restored ledger, while Unsettled is not 0.
 	EndHold(ctx context.Context, name string, act Activity) (changed bool, err error)
 	Stepper
 	Mover
@@ -217,7 +221,7 @@ type Driller interface {
 
 // Hold is something that keeps runs from starting, put up by Daybook itself.
 type Hold struct {
-	Name   string // HoldClock
+	Name   string // HoldClock, HoldRestored
 	Since  time.Time
 	Detail string
 	Node   string
@@ -235,6 +239,9 @@ type Lock struct {
 
 // HoldClock holds new windows of `effects: once` work while the wall clock is not confirmed.
 const HoldClock = "clock"
+
+// HoldRestored holds everything that may happen once only in a ledger that forgot: see Lapse.
+const HoldRestored = "restored"
 
 // Filter narrows a list of runs. Zero fields do not narrow.
 type Filter struct {
@@ -282,6 +289,11 @@ type Reader interface {
 	// Locks returns the serial keys that runs have, the oldest first; Lock one of them, nil when nobody has it.
 	Locks(ctx context.Context, limit int) ([]Lock, error)
 	Lock(ctx context.Context, serial string) (*Lock, error)
+	// Lapses returns the times that the ledger was found to have forgotten, the newest first.
+	Lapses(ctx context.Context) ([]*Lapse, error)
+	// Unsettled counts what keeps the freeze of a lapse from being ended: keys that were in the ledger before and whose outcome
+	// is unknown, by a letter that waits for a person, and by a question that is still asked or to be asked.
+	Unsettled(ctx context.Context) (letters, questions int, err error)
 	// Acceptances returns the changes of definitions that people accepted, oldest first.
 	Acceptances(ctx context.Context) ([]Acceptance, error)
 	Info(ctx context.Context) (LedgerInfo, error)
@@ -351,8 +363,14 @@ const (
 
 // Keeper looks after the ledger as a whole.
 type Keeper interface {
-	// Beat records that a node lives. It also moves the write sequence.
+	// Beat records that a node lives. It also moves the write sequence. An error that ErrForgot matches: nothing was written,
+	// since the ledger does not know of the last beat of this node.
 	Beat(ctx context.Context, n Node, now time.Time) error
+	// Seen returns how far the ledger has come.
+	Seen(ctx context.Context) (Seen, error)
+	// PutLapse records that the ledger was found to have forgotten, with its freeze and an alert; false when a lapse of that
+	// number is known. From then on a claim takes nothing that may happen once only, but for questions to the far side.
+	PutLapse(ctx context.Context, l Lapse, act Activity) (bool, error)
 	// Nodes returns the nodes seen lately.
 	Nodes(ctx context.Context) ([]Node, error)
 	// Clock returns the database's clock minus the node's, measured around one round trip; 0 where they are one.

@@ -28,6 +28,7 @@ const (
 	OnUndone     Move = "undone"   // that is over
 	OnList       Move = "list"     // its subjects were listed: each has a run of its own
 	OnSubjects   Move = "subjects" // those have all ended, or it is known that they cannot
+	OnDoubt      Move = "doubt"    // the ledger forgot, and may not know what happened to it
 )
 
 // Arrow is one allowed move.
@@ -82,6 +83,11 @@ var Arrows = []Arrow{
 	{Scheduled, OnCover, Coalesced},
 	{Done, OnUndo, Done},
 	{Dead, OnUndo, Dead},
+	{Scheduled, OnDoubt, Scheduled}, // it waits for the end of the freeze
+	{Scheduled, OnDoubt, Retryable}, // the far side is asked
+	{Scheduled, OnDoubt, Dead},
+	{Retryable, OnDoubt, Retryable},
+	{Retryable, OnDoubt, Dead},
 	{Done, OnUndone, Done},
 	{Dead, OnUndone, Dead}, // the letter is closed: compensated
 
@@ -166,11 +172,12 @@ type Policy struct {
 	Asks      bool          // the far side can be asked
 	Remembers time.Duration // how long it answers a repeated wire key
 	Settles   time.Duration // a probe's no counts only this long after the last try ended
+	Lists     bool          // a run without a subject names its subjects, and does nothing else
 }
 
 // Policy returns what j says about ends of attempts.
 func (j *Job) Policy() Policy {
-	return Policy{Retry: j.Retry, Asks: j.Asks(), Remembers: j.Remembers, Settles: j.Settles}
+	return Policy{Retry: j.Retry, Asks: j.Asks(), Remembers: j.Remembers, Settles: j.Settles, Lists: j.Fans()}
 }
 
 // remembersAt reports whether the far side still answers the current wire key of e at an instant, with the margin kept.
@@ -185,18 +192,16 @@ func (p Policy) remembersAt(e *StepRecord, at time.Time) bool {
 // false when it may not be begun: it is done, or open and no longer remembered by the far side. Then Unsettled says what
 // follows.
 func (r *Run) Begin(p Policy, now time.Time) (*StepRecord, bool) {
-	e := StepRecord{Key: r.Key, Step: StepRun, Generation: 1}
-	if r.Effect != nil {
-		e = *r.Effect
-		switch e.State {
-		case EffectDone, EffectBegun:
+	was := r.effect()
+	e := *r.gate(was)
+	switch e.State {
+	case EffectDone, EffectBegun:
+		return nil, false
+	case EffectUnknown:
+		if p.Asks && e.Doubt != was.Doubt || !p.remembersAt(&e, now) { // where there is a probe it is asked first
 			return nil, false
-		case EffectUnknown:
-			if !p.remembersAt(&e, now) {
-				return nil, false
-			}
-			e.Open = true
 		}
+		e.Open = true
 	}
 	e.State, e.Fence, e.EndedAt, e.SettledBy = EffectBegun, r.Fence, time.Time{}, ""
 	e.Tries++
@@ -209,6 +214,11 @@ func (r *Run) Begin(p Policy, now time.Time) (*StepRecord, bool) {
 // Next decides what follows the end of the current attempt of a running r: reported by the attempt, or ResultLost when
 // its lease ended.
 func (r *Run) Next(o Outcome, p Policy, now time.Time) Transition {
+	if r.lists(p) {
+		c := *r
+		c.Doubts = nil
+		r = &c
+	}
 	t := r.move(OnReport, now)
 	if o.Result == ResultLost {
 		t.On, t.Lease = OnLost, r.Lease
@@ -258,14 +268,18 @@ func (r *Run) ending(t Transition, o Outcome, p Policy, now time.Time) Transitio
 // Unsettled decides what follows when a claimed r may not begin, since its effect is done or open: nothing was sent.
 func (r *Run) Unsettled(p Policy, now time.Time) Transition {
 	t := r.move(OnReport, now)
-	e := *r.Effect
+	e := r.effect()
 	if e.State == EffectDone {
 		return r.done(t, Outcome{Data: e.Data}, "", now)
 	}
 	e.unreported(now)
-	t.Effect = &e
-	if p.Asks {
+	e = r.gate(e)
+	t.Effect = e
+	switch {
+	case p.Asks:
 		return r.ask(t, now)
+	case e.Forgotten():
+		return r.dead(t, LetterUnknown, e.Error, now)
 	}
 	return r.dead(t, LetterUnknown, "the far side may have forgotten the wire key "+r.WireKey()+": it is not repeated", now)
 }
@@ -330,12 +344,17 @@ func (r *Run) Settle(found []Finding, p Policy, askedAt, now time.Time) Transiti
 		t.To, t.Reason, t.Due = Retryable, ReasonSettling, e.EndedAt.Add(p.Settles)
 		return t
 	}
+	doubted := e.Forgotten()
 	e.renew(EffectNotDone, "probe")
 	if t.Close = r.closing(LetterSettled, "probe", "", now); t.Close != nil { // then the try was counted already
 		t.Failures = max(t.Failures-1, 0)
 	}
 	if r.CancelledBy != "" {
 		t.To = Cancelled
+		return t
+	}
+	if doubted { // nothing was tried here
+		t.To, t.Reason, t.Due, t.Losses = Retryable, ReasonRetry, now, 0
 		return t
 	}
 	return r.ladder(t, p, Outcome{Error: "the far side says that it did not happen"}, now)
@@ -435,6 +454,9 @@ func (r *Run) Resolve(as Resolution, p Policy, who, note string, now time.Time) 
 	t.Activity = r.act(who, "resolve "+string(as), note, now)
 	e := *r.Effect
 	e.unreported(now)
+	if e = *r.gate(&e); as != AsAsk {
+		e.decided(r)
+	}
 	t.Effect = &e
 	switch as {
 	case AsDone:
@@ -585,7 +607,9 @@ func (r *Run) handBack(t Transition) Transition {
 		if back.Tries--; back.Open {
 			back.State, back.EndedAt = EffectUnknown, t.At // the end of the try before is not known any more: this one is later
 		}
-		if back.Tries == 0 {
+		switch {
+		case back.Open && back.Doubt > 0: // there may have been one that is forgotten
+		case back.Tries == 0:
 			back.FirstAt = time.Time{}
 		}
 		t.Effect = &back
@@ -662,6 +686,9 @@ func (r *Run) dead(t Transition, kind LetterKind, lastError string, now time.Tim
 	if kind == LetterFailed && r.Work == Undoing {
 		kind = LetterUndo
 	}
+	if t.Effect == nil {
+		t.Effect = r.forgotten()
+	}
 	if e := t.Effect; e == nil && r.unsettled() || e != nil && e.State == EffectUnknown || len(r.OpenSteps()) > 0 {
 		kind = LetterUnknown
 	}
@@ -684,7 +711,7 @@ func (r *Run) dead(t Transition, kind LetterKind, lastError string, now time.Tim
 // unsettled reports whether the last try of the effect ended without an answer, or its end missed the mark that it had
 // begun.
 func (r *Run) unsettled() bool {
-	return r.Effect != nil && r.Effect.open() || len(r.OpenSteps()) > 0
+	return r.Effect != nil && r.Effect.open() || len(r.OpenSteps()) > 0 || r.forgotten() != nil
 }
 
 func (r *Run) closing(to LetterState, who, note string, now time.Time) *Letter {

@@ -122,7 +122,7 @@ func (r *Run) SettleSteps(found map[string][]Finding, p Policy, askedAt, now tim
 		next, learned := c.StepFound(&was, answers, p, askedAt, now)
 		c.Records[i] = next
 		t.Steps, t.Asked, t.Alerts = append(t.Steps, next), addAsked(t.Asked, learned.Asked), append(t.Alerts, learned.Alerts...)
-		if next.State == EffectNotDone {
+		if next.State == EffectNotDone && !was.Forgotten() { // of what was not tried here, a no is no failure
 			no = "step " + e.Step + ": " + next.Error
 		}
 	}
@@ -205,6 +205,9 @@ func (r *Run) ResolveStep(step string, as Resolution, p Policy, who, note string
 	t.Activity = r.act(who, "resolve "+step+" "+string(as), note, now)
 	next := *e
 	next.unreported(now)
+	if next = *r.gate(&next); as != AsAsk {
+		next.decided(r)
+	}
 	t.Steps = []*StepRecord{&next}
 	switch as {
 	case AsDone:

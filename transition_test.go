@@ -859,6 +859,15 @@ func TestArrows(t *testing.T) {
 		take(r, m)
 		take(r, r.Undone("ops", noon))
 	}
+	for _, words := range []string{"scheduled", "retryable", "retryable not_done"} {
+		for _, policy := range []string{"", "probe", "remembers"} {
+			r := runFrom(t, words)
+			r.Doubts = []*Lapse{{Number: 1, Since: noon.Add(-time.Hour), FoundAt: noon}}
+			if m, ok := r.Question(policyFrom(t, policy), noon); ok {
+				take(r, m)
+			}
+		}
+	}
 	two := runFrom(t, "dead repeatable L:unknown")
 	two.Steps = true
 	for i, name := range stepNames {

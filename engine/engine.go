@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -62,12 +63,15 @@ type Options struct {
 	// is polled, each second, as it is in any case.
 	Listener  daybook.Listener
 	NoMigrate bool // refuse an older schema instead of bringing it up to date
-	ReadOnly  bool // only look into the ledger: nothing is written, and an older schema is refused
-	Log       *slog.Logger
-	Now       func() time.Time     // default: time.Now
-	ByHand    bool                 // Now is moved by hand, as in tests: it is the time, whatever the clock of the database says
-	Pace      float64              // how much faster Now runs than time does, as in a demonstration; default: 1
-	Boot      func() time.Duration // time since boot, suspend included; default: the system's
+	// WitnessDir is a directory of this host in which a witness keeps how far each ledger had come, so that an older copy in its
+	// place is found. Beside a SQLite file there is one in any case. Empty: none.
+	WitnessDir string
+	ReadOnly   bool // only look into the ledger: nothing is written, and an older schema is refused
+	Log        *slog.Logger
+	Now        func() time.Time     // default: time.Now
+	ByHand     bool                 // Now is moved by hand, as in tests: it is the time, whatever the clock of the database says
+	Pace       float64              // how much faster Now runs than time does, as in a demonstration; default: 1
+	Boot       func() time.Duration // time since boot, suspend included; default: the system's
 }
 
 // DefaultSlots are the runs at once of a process.
@@ -108,6 +112,12 @@ type Engine struct {
 	stop        context.CancelFunc
 	stopped     chan struct{} // closed when Start has returned
 
+	witness    witness
+	doubtful   atomic.Bool // a write found the ledger without what it had acknowledged
+	wakeRecall chan struct{}
+	wakeDoubts chan struct{}
+
+	doubts *executor.Doubts
 	rescue executor.Rescue // of RunDue
 	loaded bool            // RunDue has
 }
@@ -149,12 +159,13 @@ func Open(ctx context.Context, db DB, options ...Options) (*Engine, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	s, err := store.Open(ctx, db, store.Options{NewID: newID, Migrate: !o.NoMigrate, ReadOnly: o.ReadOnly, Now: o.Now()})
+	e := &Engine{o: o, work: make(map[string]executor.Work), definitions: make(map[string]*daybook.Job), witness: witness{log: o.Log}, wakeRecall: make(chan struct{}, 1), wakeDoubts: make(chan struct{}, 1)}
+	s, err := store.Open(ctx, db, store.Options{NewID: newID, Migrate: !o.NoMigrate, ReadOnly: o.ReadOnly, Now: o.Now(), Witness: e.witness.note, Forgot: e.forgot})
 	if err != nil {
 		return nil, err
 	}
 	version, source := calendar.TZData()
-	e := &Engine{o: o, store: s, rows: ringing{s, make(chan struct{}, 1)}, work: make(map[string]executor.Work), definitions: make(map[string]*daybook.Job)}
+	e.store, e.rows = s, ringing{s, make(chan struct{}, 1)}
 	e.node = daybook.Node{ID: newID(), Host: hostname(), PID: os.Getpid(), Role: o.Role, Version: o.Version, TZData: version + " " + source,
 		StartedAt: o.Now(), BootID: bootID()}
 	e.home = home(o)
@@ -172,12 +183,22 @@ func Open(ctx context.Context, db DB, options ...Options) (*Engine, error) {
 	e.schedule = scheduler.New(s, scheduler.Options{Compile: e.compile, TZData: e.node.TZData, Home: e.home, Log: o.Log, Woke: e.exec.Wake,
 		Freezes: e.between})
 	e.rescue.Executor = e.exec
+	homes := []string{e.home}
+	if e.home == "" {
+		homes = append(homes, daybook.HomeOnce) // its lines leave to a person what is open
+	}
+	e.doubts = executor.NewDoubts(e.exec, homes...)
 	e.reports = newReports(e)
 	if o.Listener != nil && s.Calls() {
 		e.ear = newEar(o.Listener, s.Call, e.wake, o.Log)
 	}
 	e.control = control.New(e.rows, control.Options{Clock: e.clock.Now, Days: e.days, Defined: e.defined, Home: e.home, Wake: e.wake, Told: e.told, Printed: e.exec.Printed, Freezes: e.ofFile,
 		MayClaim: e.clock.usable, Lease: o.Lease, NewID: newID, NewSecret: newSecret, ReadReport: runner.ParseReport, SafeText: runner.SafeText, Secrets: e.exec.Secrets, Reported: e.reports.came})
+	if !o.ReadOnly {
+		if err := e.watch(ctx); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
 	return e, nil
 }
 
@@ -429,6 +450,9 @@ func (e *Engine) Start(ctx context.Context, ready ...func()) error {
 	if err := e.clock.begin(ctx); err != nil {
 		return err
 	}
+	if err := e.recall(ctx, e.clock.Now()); err != nil {
+		return err
+	}
 	if err := e.Load(ctx); err != nil {
 		return fmt.Errorf("load jobs: %w", err)
 	}
@@ -507,13 +531,13 @@ func (p planner) Tick(ctx context.Context, now time.Time) (bool, error) {
 
 // working are the loops that go on until every end is written.
 func (e *Engine) working() []loop.Item {
-	return []loop.Item{
+	return append(e.recalling(), []loop.Item{
 		{Name: "claims", Service: claims{executor.Claims{Executor: e.exec}, e}, Every: calledPoll, Wake: e.exec.Woken()},
 		{Name: "subjects", Service: e.fans, Every: looksEvery, Wake: e.fans.Woken()},
 		{Name: "leases", Service: executor.Leases{Executor: e.exec}, Every: e.exec.Every()},
 		{Name: "rescue", Service: &executor.Rescue{Executor: e.exec}, Every: e.exec.Every()},
 		{Name: "beat", Service: service(func(ctx context.Context, now time.Time) (bool, error) { return false, e.beat(ctx, now) }), Every: beatEvery},
-	}
+	}...)
 }
 
 // beatEvery is how often a node says that it lives. NobodyExecutes of control waits three times as long.
@@ -529,6 +553,13 @@ func (e *Engine) beat(ctx context.Context, now time.Time) error {
 	n := e.node
 	n.Offset, n.BootClock = e.clock.Offset(), e.o.Boot()
 	n.Overtaken, n.Calls = e.schedule.Overtaken(), e.ear.State()
+	err := e.store.Beat(ctx, n, now)
+	if !errors.Is(err, daybook.ErrForgot) {
+		return err
+	}
+	if err := e.recall(ctx, now); err != nil {
+		return err
+	}
 	return e.store.Beat(ctx, n, now)
 }
 

@@ -53,6 +53,9 @@ func (e *Engine) Foreground(ctx context.Context, k daybook.Key, waits func(*dayb
 	if err := e.clock.usable(); err != nil {
 		return nil, err
 	}
+	if err := e.recall(ctx, e.clock.Now()); err != nil {
+		return nil, err
+	}
 	if err := e.learnNames(ctx); err != nil {
 		return nil, err
 	}
@@ -78,12 +81,12 @@ func (e *Engine) Foreground(ctx context.Context, k daybook.Key, waits func(*dayb
 // attending are the loops of a foreground run: it claims only what it is told to. It rescues, because there may be no
 // serve that does: a line whose process was killed must not seem to be under way for ever.
 func (e *Engine) attending() []loop.Item {
-	return []loop.Item{
+	return append(e.recalling(), []loop.Item{
 		{Name: "claims", Service: executor.Claims{Executor: e.exec}, Every: time.Second, Wake: e.exec.Woken()},
 		{Name: "leases", Service: executor.Leases{Executor: e.exec}, Every: e.exec.Every()},
 		{Name: "rescue", Service: &executor.Rescue{Executor: e.exec}, Every: e.exec.Every()},
 		{Name: "beat", Service: service(func(ctx context.Context, now time.Time) (bool, error) { return false, e.beat(ctx, now) }), Every: beatEvery},
-	}
+	}...)
 }
 
 // attend claims the run whenever it can be claimed, until there is nothing left to do here.

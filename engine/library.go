@@ -201,6 +201,9 @@ func (e *Engine) RunDue(ctx context.Context) error {
 		if err := e.clock.begin(ctx); err != nil {
 			return err
 		}
+		if err := e.recall(ctx, e.clock.Now()); err != nil {
+			return err
+		}
 		if err := e.Load(ctx); err != nil {
 			return err
 		}
@@ -241,7 +244,7 @@ func (e *Engine) RunDue(ctx context.Context) error {
 
 // turn lets every room that RunDue needs work once.
 func (e *Engine) turn(ctx context.Context) (again bool, err error) {
-	for _, s := range []daybook.Service{planner{e}, &e.rescue, executor.Claims{Executor: e.exec}, e.fans} {
+	for _, s := range []daybook.Service{planner{e}, &e.rescue, e.doubts, executor.Claims{Executor: e.exec}, e.fans} {
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}

@@ -210,10 +210,11 @@ func digest(data json.RawMessage) string {
 const wakeRun = `UPDATE daybook_runs SET state = '', reason = '' WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4 AND marks = $5 RETURNING serial`
 
 const enterLive = `INSERT INTO daybook_live (key, job, state, reason, due_us, priority, lane, home, line, start_us, serial, parent,
-  fence, claim, node, attempts, failures, losses, again, last_error, marks)
+  fence, claim, node, attempts, failures, losses, again, last_error, marks, once)
 SELECT key, job, $2, $3, $4, priority, lane, COALESCE((SELECT j.home FROM daybook_jobs j WHERE j.name = daybook_runs.job), home),
   CASE WHEN $2 = 'running' AND EXISTS (SELECT 1 FROM daybook_live o WHERE o.line = daybook_runs.line AND o.line <> '' AND o.state = 'running') THEN '' ELSE line END,
-  start_us, serial, parent, fence, claim, node, attempts, $5, $6, $7, last_error, marks + $8
+  start_us, serial, parent, fence, claim, node, attempts, $5, $6, $7, last_error, marks + $8,
+  CASE WHEN effects = 'once' OR steps = 1 THEN 1 ELSE 0 END
 FROM daybook_runs WHERE key = $1`
 
 const moveRest = `UPDATE daybook_runs SET state = $6, reason = $7, failures = $8, losses = $9,
@@ -299,6 +300,9 @@ func (t *tx) consequences(ctx context.Context, ts []daybook.Transition) error {
 		return err
 	}
 	if err := t.fans(ctx, ts); err != nil {
+		return err
+	}
+	if err := t.letAsk(ctx, ts); err != nil {
 		return err
 	}
 	for i := range ts {

@@ -12,7 +12,7 @@ import (
 // What a claim sets. A run that is settling is not tried: it is claimed for a question, which raises no fence, so that a
 // late report of its attempt still settles it.
 const claimSets = `state = CASE WHEN reason = 'settling' THEN state ELSE 'running' END,
-  fence = fence + CASE WHEN reason = 'settling' THEN 0 ELSE 1 END,
+  fence = CASE WHEN reason = 'settling' THEN fence ELSE 1 + CASE WHEN fence < ` + fenceFloor + ` THEN ` + fenceFloor + ` ELSE fence END END,
   attempts = attempts + CASE WHEN reason = 'settling' THEN 0 ELSE 1 END,
   claim = CASE WHEN reason = 'settling' THEN claim ELSE $1 END,
   asking = CASE WHEN reason = 'settling' THEN $1 ELSE '' END,
@@ -25,7 +25,8 @@ const claimSets = `state = CASE WHEN reason = 'settling' THEN state ELSE 'runnin
 // the crontab was for another day. That o.line is not empty lets the index on lines be used, which knows no others.
 const claimable = `l.state <> 'running' AND l.hold = '' AND l.asking = '' AND l.due_us <= $1
     AND (l.line = '' OR l.reason = 'settling' OR NOT EXISTS (SELECT 1 FROM daybook_live o WHERE o.line = l.line AND o.line <> '' AND o.key <> l.key
-      AND (o.state = 'running' OR l.home <> 'once' AND (o.start_us < l.start_us OR o.start_us = l.start_us AND o.key < l.key))))`
+      AND (o.state = 'running' OR l.home <> 'once' AND (o.start_us < l.start_us OR o.start_us = l.start_us AND o.key < l.key))))
+    AND (l.once = 0 OR l.reason = 'settling' OR NOT EXISTS (SELECT 1 FROM daybook_lapses e WHERE e.ended_us = 0))`
 
 const selectDue = `SELECT l.key, l.serial FROM daybook_live l
   WHERE l.lane = $2 AND l.home = $3 AND l.priority = $4 AND ` + claimable + `
@@ -167,12 +168,15 @@ func (t *tx) pick(ctx context.Context, c *choice, n int, now time.Time, ask func
 	return nil
 }
 
-const beginRun = `UPDATE daybook_live SET begun_us = $4 WHERE key = $1 AND state = 'running' AND fence = $2 AND claim = $3`
+const beginRun = `UPDATE daybook_live SET begun_us = $4 WHERE key = $1 AND state = 'running' AND fence = $2 AND claim = $3
+  AND (SELECT b.lapse FROM daybook_ledger b) = $5`
 
 // Begin implements daybook.Claimer.
 func (s *Store) Begin(ctx context.Context, r *daybook.Run, e *daybook.StepRecord, now time.Time) error {
-	err := s.write(ctx, "begin "+string(r.Key), func(ctx context.Context, t *tx) error {
-		n, err := t.exec(ctx, beginRun, string(r.Key), r.Fence, r.Claim, us(now))
+	node := s.marks.own(r.Node, now)
+	moved := int64(0)
+	err := s.write(ctx, "begin "+string(r.Key), func(ctx context.Context, t *tx) (err error) {
+		n, err := t.exec(ctx, beginRun, string(r.Key), r.Fence, r.Claim, us(now), r.Lapse)
 		if err != nil {
 			return err
 		}
@@ -182,9 +186,13 @@ func (s *Store) Begin(ctx context.Context, r *daybook.Run, e *daybook.StepRecord
 		if e == nil {
 			return nil
 		}
-		return t.putSteps(ctx, []*daybook.StepRecord{e})
+		if err := t.putSteps(ctx, []*daybook.StepRecord{e}); err != nil {
+			return err
+		}
+		moved, err = t.moveMark(ctx, node)
+		return err
 	})
-	if err == nil {
+	if s.remember(node.Node, moved, now, err); err == nil {
 		r.BegunAt, r.Effect = now, e
 	}
 	return err

@@ -544,20 +544,30 @@ func (s *Store) EndHold(ctx context.Context, name string, act daybook.Activity) 
 		if changed = n > 0; err != nil || !changed {
 			return err
 		}
-		keys, err := t.texts(ctx, releaseClock)
-		if err != nil {
-			return err
-		}
-		if err := t.holdPausedKeys(ctx, keys); err != nil {
-			return err
+		if name == daybook.HoldRestored {
+			err = t.endRestored(ctx, act.At)
+		} else {
+			err = t.endClock(ctx, act.At)
 		}
 		t.wakes = true
-		if _, err := t.exec(ctx, closeLeap, us(act.At)); err != nil {
+		if err != nil {
 			return err
 		}
 		return t.insertActivity(ctx, &act)
 	})
 	return changed, err
+}
+
+func (t *tx) endClock(ctx context.Context, now time.Time) error {
+	keys, err := t.texts(ctx, releaseClock)
+	if err != nil {
+		return err
+	}
+	if err := t.holdPausedKeys(ctx, keys); err != nil {
+		return err
+	}
+	_, err = t.exec(ctx, closeLeap, us(now))
+	return err
 }
 
 const holdKeys = `UPDATE daybook_live SET hold = (SELECT CASE WHEN h.retired_us > 0 THEN 'no definition' ELSE 'paused' END

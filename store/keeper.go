@@ -9,12 +9,14 @@ import (
 	"github.com/daybook-run/daybook"
 )
 
-const upsertNode = `INSERT INTO daybook_nodes (id, host, pid, role, version, tzdata, started_us, seen_us, stopped_us, offset_us, boot_id, boot_us, overtaken, calls)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+const upsertNode = `INSERT INTO daybook_nodes (id, host, pid, role, version, tzdata, started_us, seen_us, stopped_us, offset_us, boot_id, boot_us, overtaken, calls, mark)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 1)
 ON CONFLICT (id) DO UPDATE SET seen_us = excluded.seen_us, stopped_us = excluded.stopped_us, offset_us = excluded.offset_us, boot_us = excluded.boot_us,
-  overtaken = excluded.overtaken, calls = excluded.calls`
+  overtaken = excluded.overtaken, calls = excluded.calls, mark = daybook_nodes.mark + 1
+RETURNING mark`
 
-const moveSequence = `UPDATE daybook_ledger SET sequence = sequence + 1, written_us = CASE WHEN written_us < $1 THEN $1 ELSE written_us END`
+// By a clock that leapt ahead and came back the last beat would be one to come: it is said as it is.
+const moveSequence = `UPDATE daybook_ledger SET sequence = sequence + 1, written_us = $1 RETURNING id, sequence, lapse`
 
 const forgetNodes = `DELETE FROM daybook_nodes WHERE seen_us < $1`
 
@@ -23,9 +25,12 @@ const nodesKept = 30 * 24 * time.Hour
 
 // Beat implements daybook.Keeper.
 func (s *Store) Beat(ctx context.Context, n daybook.Node, now time.Time) error {
-	return s.write(ctx, "beat", func(ctx context.Context, t *tx) error {
-		if _, err := t.exec(ctx, upsertNode, n.ID, n.Host, int64(n.PID), n.Role, n.Version, n.TZData, us(n.StartedAt), us(now), us(n.StoppedAt),
-			n.Offset.Microseconds(), n.BootID, n.BootClock.Microseconds(), int64(n.Overtaken), string(n.Calls)); err != nil {
+	had := s.marks.of(n.ID, now)
+	var seen daybook.Seen
+	err := s.write(ctx, "beat", func(ctx context.Context, t *tx) error {
+		mark := daybook.Mark{Node: n.ID, At: now}
+		if err := t.query(ctx, upsertNode, func(rows *sql.Rows) error { return rows.Scan(&mark.Number) }, n.ID, n.Host, int64(n.PID), n.Role, n.Version, n.TZData,
+			us(n.StartedAt), us(now), us(n.StoppedAt), n.Offset.Microseconds(), n.BootID, n.BootClock.Microseconds(), int64(n.Overtaken), string(n.Calls)); err != nil {
 			return err
 		}
 		if now.Sub(n.StartedAt) < 5*time.Second { // once, about when the node starts
@@ -33,9 +38,17 @@ func (s *Store) Beat(ctx context.Context, n daybook.Node, now time.Time) error {
 				return err
 			}
 		}
-		_, err := t.exec(ctx, moveSequence, us(now))
-		return err
+		seen = daybook.Seen{Marks: map[string]daybook.Mark{n.ID: mark}}
+		if err := t.query(ctx, moveSequence, func(rows *sql.Rows) error { return rows.Scan(&seen.Ledger, &seen.Sequence, &seen.Lapse) }, us(now)); err != nil {
+			return err
+		}
+		if seen.Lapse < had.lapse || seen.Lapse == had.lapse && had.Number > 0 && mark.Number <= had.Number {
+			return errForgot()
+		}
+		return t.releaseLeft(ctx, seen.Lapse)
 	})
+	s.beaten(n.ID, seen, err)
+	return err
 }
 
 const selectNodes = `SELECT id, host, pid, role, version, tzdata, started_us, seen_us, stopped_us, offset_us, boot_id, boot_us, overtaken, calls FROM daybook_nodes ORDER BY seen_us DESC LIMIT 100`

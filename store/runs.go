@@ -19,7 +19,7 @@ const runColumns = `r.key, r.job, r.label, r.date, r.subject, r.parent, r.start_
   COALESCE(l.node, r.node), COALESCE(l.attempts, r.attempts), COALESCE(l.failures, r.failures), COALESCE(l.losses, r.losses),
   COALESCE(l.last_error, r.last_error), COALESCE(l.hold, ''), COALESCE(l.due_us, 0), COALESCE(l.lease_us, 0),
   COALESCE(l.asking, ''), COALESCE(l.claimed_us, 0), COALESCE(l.begun_us, 0), COALESCE(l.again, 0), COALESCE(l.cancelled_by, ''), COALESCE(l.marks, r.marks), COALESCE(l.frozen_us, 0), COALESCE(l.meant_us, 0),
-  r.fans, r.listed, COALESCE(l.rests, 0)
+  r.fans, r.listed, COALESCE(l.rests, 0), (SELECT b.lapse FROM daybook_ledger b)
   FROM daybook_runs r LEFT JOIN daybook_live l ON l.key = r.key`
 
 func scanRun(rows *sql.Rows) (*daybook.Run, error) {
@@ -33,7 +33,7 @@ func scanRun(rows *sql.Rows) (*daybook.Run, error) {
 		&created, &notBefore, &started, &ended, &result, &r.ResultHash, &counts, &pruned,
 		&r.State, &r.Reason, &r.Fence, &r.Claim, &r.Node, &r.Attempts, &r.Failures, &r.Losses,
 		&r.LastError, &r.Hold, &due, &lease, &r.Asking, &claimed, &begun, &again, &r.CancelledBy, &r.Marks, &frozen, &meant,
-		&fans, &r.Listed, &rests); err != nil {
+		&fans, &r.Listed, &rests, &r.Lapse); err != nil {
 		return nil, err
 	}
 	r.Window.Start, r.Window.End = at(start), at(end)
@@ -96,7 +96,10 @@ func (s *Store) findRun(ctx context.Context, q query, k daybook.Key) (*daybook.R
 	if err != nil || found == nil {
 		return nil, err
 	}
-	if marks(found) && found.Fence > 0 {
+	if err := s.recall(ctx, q, found); err != nil {
+		return nil, err
+	}
+	if marks(found) && (found.Fence > 0 || len(found.Doubts) > 0) {
 		if err := s.loadSteps(ctx, q, []*daybook.Run{found}); err != nil {
 			return nil, err
 		}
@@ -135,6 +138,9 @@ func (s *Store) findRuns(ctx context.Context, q query, keys []string) (map[daybo
 	if err != nil || len(once) == 0 {
 		return found, err
 	}
+	if err := s.recall(ctx, q, once...); err != nil {
+		return nil, err
+	}
 	return found, s.loadSteps(ctx, q, once)
 }
 
@@ -155,10 +161,13 @@ INSERT INTO daybook_runs (key, job, label, date, subject, parent, start_us, end_
   triggers, first_source, first_actor, created_us, not_before_us, ended_us, listed)
 SELECT * FROM v WHERE TRUE ON CONFLICT (key) DO NOTHING RETURNING key`
 
-const insertLive = `WITH v (key, job, state, reason, hold, due_us, priority, lane, home, line, start_us, serial, parent) AS
-  (/*rows t t t t t b t t t t b t t*/)
-INSERT INTO daybook_live (key, job, state, reason, hold, due_us, priority, lane, home, line, start_us, serial, parent)
-SELECT * FROM v WHERE TRUE`
+const insertLive = `WITH v (key, job, state, reason, hold, due_us, priority, lane, home, line, start_us, serial, parent, once) AS
+  (/*rows t t t t t b t t t t b t t b*/)
+INSERT INTO daybook_live (key, job, state, reason, hold, due_us, priority, lane, home, line, start_us, serial, parent, once)
+SELECT v.key, v.job, v.state, v.reason,
+  CASE WHEN v.hold = '' AND v.once = 1 AND EXISTS (SELECT 1 FROM daybook_lapses e WHERE e.ended_us = 0) THEN 'restored' ELSE v.hold END,
+  v.due_us, v.priority, v.lane, v.home, v.line, v.start_us, v.serial, v.parent, v.once
+FROM v WHERE TRUE`
 
 // insertRuns writes new runs and returns the keys that were new. A key that was there already is left as it is.
 func (t *tx) insertRuns(ctx context.Context, runs []*daybook.Run) (map[daybook.Key]bool, error) {
@@ -194,7 +203,7 @@ func (t *tx) insertRuns(ctx context.Context, runs []*daybook.Run) (map[daybook.K
 				hold = ""
 			}
 			rows = append(rows, []any{string(r.Key), r.Job, string(r.State), string(r.Reason), string(hold), us(r.Due), string(r.Priority),
-				string(r.Lane), r.Home, r.Line, us(r.Window.Start), r.Serial, string(r.Parent)})
+				string(r.Lane), r.Home, r.Line, us(r.Window.Start), r.Serial, string(r.Parent), bit(r.MarksEffects())})
 		}
 	}
 	return fresh, t.bulk(ctx, insertLive, rows, nil)

@@ -12,7 +12,7 @@ import (
 func marks(r *daybook.Run) bool { return r.Effects == daybook.Once || r.Steps }
 
 const selectStepsIn = `SELECT key, step, effect, state, generation, open, first_us, ended_us, tries, fence, settled_by, data,
-  ord, seen, asks, undoes, undo, remembers_us, settles_us, asked, error, call
+  ord, seen, asks, undoes, undo, remembers_us, settles_us, asked, error, call, doubt
 FROM daybook_steps WHERE key /*in $1*/ ORDER BY key, ord`
 
 // loadSteps gives runs their effect, or their steps in their order.
@@ -42,7 +42,7 @@ func scanStep(rows *sql.Rows) (*daybook.StepRecord, error) {
 	var effect, open, first, ended, asks, undoes, remembers, settles int64
 	var data, undo string
 	err := rows.Scan(&e.Key, &e.Step, &effect, &e.State, &e.Generation, &open, &first, &ended, &e.Tries, &e.Fence, &e.SettledBy, &data,
-		&e.Order, &e.Seen, &asks, &undoes, &undo, &remembers, &settles, &e.Asked, &e.Error, &e.Call)
+		&e.Order, &e.Seen, &asks, &undoes, &undo, &remembers, &settles, &e.Asked, &e.Error, &e.Call, &e.Doubt)
 	e.Plain, e.Open, e.FirstAt, e.EndedAt, e.Data = effect == 0, open != 0, at(first), at(ended), raw(data)
 	e.Says = daybook.StepPolicy{Asks: asks != 0, Undoes: undoes != 0, Undo: undo, Remembers: span(remembers), Settles: span(settles)}
 	return &e, err
@@ -66,15 +66,15 @@ func spanUS(d time.Duration) int64 {
 }
 
 const upsertSteps = `WITH v (key, step, effect, state, generation, open, first_us, ended_us, tries, fence, settled_by, data,
-    ord, seen, asks, undoes, undo, remembers_us, settles_us, asked, error, call) AS
-  (/*rows t t b t b b b b b b t t b b b b t b b t t t*/)
+    ord, seen, asks, undoes, undo, remembers_us, settles_us, asked, error, call, doubt) AS
+  (/*rows t t b t b b b b b b t t b b b b t b b t t t b*/)
 INSERT INTO daybook_steps (key, step, effect, state, generation, open, first_us, ended_us, tries, fence, settled_by, data,
-    ord, seen, asks, undoes, undo, remembers_us, settles_us, asked, error, call)
+    ord, seen, asks, undoes, undo, remembers_us, settles_us, asked, error, call, doubt)
 SELECT * FROM v WHERE TRUE
 ON CONFLICT (key, step) DO UPDATE SET effect = excluded.effect, state = excluded.state, generation = excluded.generation, open = excluded.open,
   first_us = excluded.first_us, ended_us = excluded.ended_us, tries = excluded.tries, fence = excluded.fence,
   settled_by = excluded.settled_by, data = excluded.data, seen = excluded.seen, asks = excluded.asks, undoes = excluded.undoes, undo = excluded.undo,
-  remembers_us = excluded.remembers_us, settles_us = excluded.settles_us, asked = excluded.asked, error = excluded.error, call = excluded.call`
+  remembers_us = excluded.remembers_us, settles_us = excluded.settles_us, asked = excluded.asked, error = excluded.error, call = excluded.call, doubt = excluded.doubt`
 
 func (t *tx) putSteps(ctx context.Context, steps []*daybook.StepRecord) error {
 	rows := make([][]any, len(steps))
@@ -88,19 +88,22 @@ func stepRow(e *daybook.StepRecord) []any {
 	return []any{string(e.Key), e.Step, bit(!e.Plain), string(e.State), int64(e.Generation), bit(e.Open), us(e.FirstAt), us(e.EndedAt),
 		int64(e.Tries), e.Fence, clean(e.SettledBy, daybook.MaxActorBytes), cleanJSON(e.Data),
 		int64(e.Order), e.Seen, bit(e.Says.Asks), bit(e.Says.Undoes), clean(e.Says.Undo, daybook.MaxErrorBytes), spanUS(e.Says.Remembers), spanUS(e.Says.Settles), string(e.Asked),
-		clean(e.Error, daybook.MaxErrorBytes), clean(e.Call, daybook.MaxNameBytes)}
+		clean(e.Error, daybook.MaxErrorBytes), clean(e.Call, daybook.MaxNameBytes), e.Doubt}
 }
 
 const selectStepMark = `SELECT s.key FROM daybook_steps s JOIN daybook_live l ON l.key = s.key WHERE s.key = $1 AND s.step = $2
   AND s.state = $3 AND s.fence = $4 AND s.tries = $5 AND s.generation = $6 AND s.ended_us = $7 AND l.claim = $8`
 
-const markStep = `UPDATE daybook_live SET marks = marks + 1 WHERE key = $1 AND state = 'running' AND fence = $2 AND claim = $3 AND marks = $4`
+const markStep = `UPDATE daybook_live SET marks = marks + 1 WHERE key = $1 AND state = 'running' AND fence = $2 AND claim = $3 AND marks = $4
+  AND (SELECT b.lapse FROM daybook_ledger b) = $5`
 
 // MarkStep implements daybook.Stepper.
 func (s *Store) MarkStep(ctx context.Context, r *daybook.Run, e *daybook.StepRecord, learned daybook.Learned) error {
 	mine := exists(selectStepMark, string(e.Key), e.Step, string(e.State), e.Fence, int64(e.Tries), int64(e.Generation), us(e.EndedAt), r.Claim)
-	return s.provedWrite(ctx, "mark step "+e.Step+" of "+string(r.Key), mine, func(ctx context.Context, t *tx) error {
-		n, err := t.exec(ctx, markStep, string(r.Key), r.Fence, r.Claim, r.Marks)
+	node := s.marks.own(r.Node, time.Time{})
+	moved := int64(0)
+	err := s.provedWrite(ctx, "mark step "+e.Step+" of "+string(r.Key), mine, func(ctx context.Context, t *tx) (err error) {
+		n, err := t.exec(ctx, markStep, string(r.Key), r.Fence, r.Claim, r.Marks, r.Lapse)
 		if err != nil {
 			return err
 		}
@@ -110,17 +113,24 @@ func (s *Store) MarkStep(ctx context.Context, r *daybook.Run, e *daybook.StepRec
 		if err := t.putSteps(ctx, []*daybook.StepRecord{e}); err != nil {
 			return err
 		}
+		if moved = 0; e.State == daybook.EffectBegun && !e.Plain {
+			if moved, err = t.moveMark(ctx, node); err != nil {
+				return err
+			}
+		}
 		if err := t.questions(ctx, learned.Asked); err != nil {
 			return err
 		}
 		return t.insertAlerts(ctx, learned.Alerts)
 	})
+	s.remember(node.Node, moved, e.FirstAt, err)
+	return err
 }
 
 // MarkStepTx implements daybook.Stepper.
 func (s *Store) MarkStepTx(ctx context.Context, caller *sql.Tx, r *daybook.Run, e *daybook.StepRecord) error {
 	t := &tx{Tx: caller, s: s, guest: true}
-	n, err := t.exec(ctx, markStep, string(r.Key), r.Fence, r.Claim, r.Marks)
+	n, err := t.exec(ctx, markStep, string(r.Key), r.Fence, r.Claim, r.Marks, r.Lapse)
 	if err == nil && n == 0 {
 		return staleStep(r, e)
 	}

@@ -31,6 +31,11 @@ type Options struct {
 	Now time.Time
 	// ReadOnly opens a ledger to look into it: nothing is written, not even to see whether the handles are safe for writing.
 	ReadOnly bool
+	// Witness is told how far the ledger has come, whenever it acknowledged that: before what was marked begun is begun. Nil:
+	// nobody is.
+	Witness func(daybook.Seen)
+	// Forgot is told that the ledger does not know of what it acknowledged. It must not wait. Nil: nobody is.
+	Forgot func()
 }
 
 // Store is the ledger. It implements every role of the root package, and is safe for concurrent use.
@@ -38,6 +43,8 @@ type Store struct {
 	db    DB
 	d     *dialect
 	newID func() string
+	o     Options
+	marks markBook
 
 	texts    sync.Map // statement as written → as the dialect wants it
 	prepared sync.Map // the latter → *sql.Stmt on Write, SQLite only
@@ -57,7 +64,7 @@ func Open(ctx context.Context, db DB, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{db: db, d: d, newID: o.NewID}
+	s := &Store{db: db, d: d, newID: o.NewID, o: o}
 	if err := s.migrate(ctx, o); err != nil {
 		return nil, err
 	}

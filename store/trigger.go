@@ -158,6 +158,8 @@ const selectJobStanding = `SELECT paused, formerly, renamed_to FROM daybook_jobs
 
 const selectHold = `SELECT name FROM daybook_holds WHERE name = 'clock' /*shared*/`
 
+const selectHoldings = `SELECT name FROM daybook_holds WHERE name IN ('clock', 'restored') ORDER BY name /*share*/`
+
 const selectSpanAt = `SELECT job, from_us, to_us, from_label, to_label, windows, reason, revision, decided_us
 FROM daybook_spans WHERE job = $1 AND to_us >= $2 AND from_us <= $2 ORDER BY to_us LIMIT 1`
 
@@ -200,7 +202,14 @@ func (t *tx) standing(ctx context.Context, a daybook.Ask, hash string) (asked, e
 		return as, err
 	}
 	if a.Effects == daybook.Once {
-		if err := t.query(ctx, selectHold, func(*sql.Rows) error { as.Held = daybook.ReasonClock; return nil }); err != nil {
+		if err := t.query(ctx, selectHoldings, func(rows *sql.Rows) error {
+			var name string
+			err := rows.Scan(&name)
+			if as.Held = daybook.ReasonClock; name == daybook.HoldRestored {
+				as.Held = daybook.ReasonRestored
+			}
+			return err
+		}); err != nil {
 			return as, err
 		}
 	}

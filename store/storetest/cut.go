@@ -238,10 +238,10 @@ var cutCases = []example{
 		k.ok(s.Beat(k.ctx, daybook.Node{ID: "n1"}, k.now))
 		connects := 0
 		f.Add(faultstore.Rule{Op: faultstore.Connect, Hook: func(context.Context, faultstore.Call) error { connects++; return nil }})
-		f.Add(faultstore.Rule{Op: faultstore.Exec, Nth: 1, Err: stateError("25006")})
+		f.Add(faultstore.Rule{Op: faultstore.Query, Nth: 1, Err: stateError("25006")})
 		k.ok(s.Beat(k.ctx, daybook.Node{ID: "n1"}, k.now.Add(time.Second)))
 		equal(k, "new connections", connects, 1)
-		f.Add(faultstore.Rule{Op: faultstore.Exec, Err: stateError("25006")})
+		f.Add(faultstore.Rule{Op: faultstore.Query, Err: stateError("25006")})
 		err := s.Beat(k.ctx, daybook.Node{ID: "n1"}, k.now)
 		k.code(err, daybook.CodeUnavailable)
 		if !strings.Contains(daybook.HintOf(err), "target_session_attrs=read-write") {

@@ -32,6 +32,7 @@ var suite = []topic{
 	{"renames", renameCases},
 	{"prune", pruneCases},
 	{"keeper", keeperCases},
+	{"lapses", lapseCases},
 	{"migrate", migrateCases},
 	{"alerts", alertCases},
 	{"take", takeCases},
@@ -128,7 +129,7 @@ func (k *kit) number(query string, args ...any) int64 {
 	return n.Int64
 }
 
-var tables = []string{"accepted", "activity", "alerts", "attempts", "calls", "drills", "ends", "fans", "freezes", "holds", "jobs", "ledger", "letters", "live", "locks", "mutes", "nodes", "outputs", "revisions", "runs", "sends", "spans", "steps", "tokens", "triggers"}
+var tables = []string{"accepted", "activity", "alerts", "attempts", "calls", "drills", "ends", "fans", "freezes", "holds", "jobs", "lapses", "ledger", "letters", "live", "locks", "mutes", "nodes", "outputs", "revisions", "runs", "sends", "spans", "steps", "tokens", "triggers"}
 
 // dump is everything that the ledger holds, as text.
 func (k *kit) dump() string {

@@ -150,12 +150,21 @@ daybook_jobs.retired_us bigint not null default 0
 daybook_jobs.formerly text not null default ''::text
 daybook_jobs.renamed_to text not null default ''::text
 CREATE UNIQUE INDEX daybook_jobs_pkey ON public.daybook_jobs USING btree (name);
+daybook_lapses.number bigint not null
+daybook_lapses.since_us bigint not null
+daybook_lapses.found_us bigint not null
+daybook_lapses.ended_us bigint not null default 0
+daybook_lapses.node text not null default ''::text
+daybook_lapses.detail text not null
+CREATE UNIQUE INDEX daybook_lapses_pkey ON public.daybook_lapses USING btree (number);
 daybook_ledger.id text not null
 daybook_ledger.created_us bigint not null
 daybook_ledger.sequence bigint not null
 daybook_ledger.written_us bigint not null
 daybook_ledger.alerts bigint not null default 0
 daybook_ledger.secret text not null default ''::text
+daybook_ledger.lapse bigint not null default 0
+daybook_ledger.copied_us bigint not null default 0
 CREATE UNIQUE INDEX daybook_ledger_pkey ON public.daybook_ledger USING btree (id);
 daybook_letters.id text collate C not null
 daybook_letters.key text collate C not null
@@ -204,6 +213,7 @@ daybook_live.marks bigint not null default 0
 daybook_live.rests bigint not null default 0
 daybook_live.frozen_us bigint not null default 0
 daybook_live.meant_us bigint not null default 0
+daybook_live.once bigint not null default 0
 CREATE INDEX daybook_live_due ON public.daybook_live USING btree (lane, home, priority, due_us) WHERE ((state <> 'running'::text) AND (hold = ''::text) AND (asking = ''::text));
 CREATE INDEX daybook_live_frozen ON public.daybook_live USING btree (frozen_us) WHERE (frozen_us > 0);
 CREATE INDEX daybook_live_job ON public.daybook_live USING btree (job);
@@ -245,6 +255,7 @@ daybook_nodes.boot_id text not null default ''::text
 daybook_nodes.boot_us bigint not null default 0
 daybook_nodes.overtaken bigint not null default 0
 daybook_nodes.calls text not null default ''::text
+daybook_nodes.mark bigint not null default 0
 CREATE UNIQUE INDEX daybook_nodes_pkey ON public.daybook_nodes USING btree (id);
 daybook_outputs.key text collate C not null
 daybook_outputs.fence bigint not null
@@ -364,6 +375,7 @@ daybook_steps.settles_us bigint not null default 0
 daybook_steps.asked text not null default ''::text
 daybook_steps.error text not null default ''::text
 daybook_steps.call text not null default ''::text
+daybook_steps.doubt bigint not null default 0
 CREATE UNIQUE INDEX daybook_steps_pkey ON public.daybook_steps USING btree (key, step);
 daybook_tokens.number bigint not null
 daybook_tokens.name text not null

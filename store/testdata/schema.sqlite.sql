@@ -154,12 +154,20 @@ CREATE TABLE daybook_jobs (
   fault_us      BIGINT NOT NULL DEFAULT 0,
   retired_us    BIGINT NOT NULL DEFAULT 0
 , formerly   TEXT NOT NULL DEFAULT '', renamed_to TEXT NOT NULL DEFAULT '');
+CREATE TABLE daybook_lapses (
+  number   BIGINT NOT NULL PRIMARY KEY,
+  since_us BIGINT NOT NULL,
+  found_us BIGINT NOT NULL,
+  ended_us BIGINT NOT NULL DEFAULT 0, -- 0: its freeze stands
+  node     TEXT   NOT NULL DEFAULT '',
+  detail   TEXT   NOT NULL
+);
 CREATE TABLE daybook_ledger (
   id          TEXT   NOT NULL PRIMARY KEY,
   created_us  BIGINT NOT NULL,
   sequence    BIGINT NOT NULL,
   written_us  BIGINT NOT NULL
-, alerts BIGINT NOT NULL DEFAULT 0, secret TEXT NOT NULL DEFAULT '');
+, alerts BIGINT NOT NULL DEFAULT 0, secret TEXT NOT NULL DEFAULT '', lapse     BIGINT NOT NULL DEFAULT 0, copied_us BIGINT NOT NULL DEFAULT 0);
 CREATE TABLE daybook_letters (
   id        TEXT  NOT NULL PRIMARY KEY,
   key       TEXT  NOT NULL,
@@ -204,7 +212,7 @@ CREATE TABLE daybook_live (
   again        BIGINT NOT NULL DEFAULT 0,
   cancelled_by TEXT   NOT NULL DEFAULT '',
   last_error   TEXT   NOT NULL DEFAULT ''
-, marks BIGINT NOT NULL DEFAULT 0, rests  BIGINT NOT NULL DEFAULT 0, frozen_us BIGINT NOT NULL DEFAULT 0, meant_us  BIGINT NOT NULL DEFAULT 0) WITHOUT ROWID;
+, marks BIGINT NOT NULL DEFAULT 0, rests  BIGINT NOT NULL DEFAULT 0, frozen_us BIGINT NOT NULL DEFAULT 0, meant_us  BIGINT NOT NULL DEFAULT 0, once BIGINT NOT NULL DEFAULT 0) WITHOUT ROWID;
 CREATE INDEX daybook_live_due ON daybook_live (lane, home, priority, due_us) WHERE state <> 'running' AND hold = '' AND asking = '';
 CREATE INDEX daybook_live_frozen ON daybook_live (frozen_us) WHERE frozen_us > 0;
 CREATE INDEX daybook_live_job ON daybook_live (job);
@@ -247,7 +255,7 @@ CREATE TABLE daybook_nodes (
   offset_us  BIGINT NOT NULL DEFAULT 0,
   boot_id    TEXT   NOT NULL DEFAULT '',
   boot_us    BIGINT NOT NULL DEFAULT 0
-, overtaken BIGINT NOT NULL DEFAULT 0, calls     TEXT   NOT NULL DEFAULT '');
+, overtaken BIGINT NOT NULL DEFAULT 0, calls     TEXT   NOT NULL DEFAULT '', mark BIGINT NOT NULL DEFAULT 0);
 CREATE TABLE daybook_outputs (
   key     TEXT  NOT NULL,
   fence   BIGINT NOT NULL,
@@ -361,7 +369,7 @@ CREATE TABLE daybook_steps (
   tries      BIGINT NOT NULL DEFAULT 0,
   fence      BIGINT NOT NULL DEFAULT 0,
   settled_by TEXT   NOT NULL DEFAULT '',
-  data       TEXT   NOT NULL DEFAULT '', ord          BIGINT NOT NULL DEFAULT 0, seen         BIGINT NOT NULL DEFAULT 0, asks         BIGINT NOT NULL DEFAULT 0, undoes       BIGINT NOT NULL DEFAULT 0, undo         TEXT   NOT NULL DEFAULT '', remembers_us BIGINT NOT NULL DEFAULT 0, settles_us   BIGINT NOT NULL DEFAULT 0, asked        TEXT   NOT NULL DEFAULT '', error        TEXT   NOT NULL DEFAULT '', call TEXT NOT NULL DEFAULT '',
+  data       TEXT   NOT NULL DEFAULT '', ord          BIGINT NOT NULL DEFAULT 0, seen         BIGINT NOT NULL DEFAULT 0, asks         BIGINT NOT NULL DEFAULT 0, undoes       BIGINT NOT NULL DEFAULT 0, undo         TEXT   NOT NULL DEFAULT '', remembers_us BIGINT NOT NULL DEFAULT 0, settles_us   BIGINT NOT NULL DEFAULT 0, asked        TEXT   NOT NULL DEFAULT '', error        TEXT   NOT NULL DEFAULT '', call TEXT NOT NULL DEFAULT '', doubt BIGINT NOT NULL DEFAULT 0,
   PRIMARY KEY (key, step)
 );
 CREATE TABLE daybook_tokens (
