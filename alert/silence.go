@@ -124,7 +124,7 @@ func Late(w *Watched, now time.Time) (keys []daybook.Key, alert *daybook.Alert) 
 		case left && r.State.Live() && r.State != daybook.Running && r.HeldAt(now) == "":
 			late(r.Key, r.Due, "and nobody has claimed it: start its line, or its program, again")
 		case !r.State.Live(), r.Rests, r.Reason == daybook.ReasonNextZone, r.FannedOut() && w.Job.Zone == daybook.ZoneOfSubject, r.Again, r.Lane == daybook.LaneBackfill, r.Home == daybook.HomeOnce:
-		case r.Hold == daybook.ReasonPaused, r.Hold == daybook.ReasonClock, r.Hold == daybook.ReasonNoDefinition:
+		case r.Hold == daybook.ReasonPaused, r.Hold == daybook.ReasonClock, r.Hold == daybook.ReasonRestored, r.Hold == daybook.ReasonNoDefinition:
 		case r.Priority != daybook.P0 && r.Attempts > 0:
 		case r.HeldAt(now) != "":
 			late(r.Key, r.NotBefore, string(r.Hold))

@@ -173,6 +173,8 @@ func (w *writer) world() string {
 	switch {
 	case w.a.Kind == daybook.AlertDoneTwice:
 		return "twice"
+	case w.a.Kind == daybook.AlertLedgerRestored, r != nil && r.Effect != nil && r.Effect.Forgotten():
+		return "forgot"
 	case w.a.Alert.Key == "":
 		return "no_key"
 	case r == nil || r.Attempts == 0:

@@ -76,6 +76,13 @@ func TestTexts(t *testing.T) {
 		{"clock leap", daybook.AlertClockLeap, []func(*notice.Row, *Facts){whole, func(r *notice.Row, f *Facts) {
 			r.Job, r.LastError, f.Job = "daybook", "the wall clock leapt 8 h ahead of the boot clock", nil
 		}}},
+		{"ledger restored", daybook.AlertLedgerRestored, []func(*notice.Row, *Facts){whole, func(r *notice.Row, f *Facts) {
+			r.Job, r.LastError, f.Job = "daybook", "this is the backup of 2026-03-29T00:30:00Z", nil
+		}}},
+		{"unknown since the ledger forgot", daybook.AlertUnknownOutcome, []func(*notice.Row, *Facts){state(daybook.EffectUnknown), func(r *notice.Row, f *Facts) {
+			f.Run.Attempts, f.Run.Effect.Doubt, f.Run.Effect.Fence = 0, 1, 0
+			r.LastError = "the ledger was put back to 2026-03-29T00:30:00Z and forgot what happened after it: whether this happened is unknown"
+		}}},
 		{"done twice", daybook.AlertDoneTwice, []func(*notice.Row, *Facts){state(daybook.EffectDone), func(r *notice.Row, _ *Facts) {
 			r.LastError = "the far side has it under renew:2026-03-29#run and under renew:2026-03-29#run@2"
 		}}},

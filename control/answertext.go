@@ -188,7 +188,7 @@ func (a Answer) Do() daybook.Text {
 		return command("daybook run show %s", key)
 	case daybook.BecauseDone:
 		return command("daybook key show %s", key)
-	case string(daybook.ReasonClock), string(daybook.ReasonFrozen):
+	case string(daybook.ReasonClock), string(daybook.ReasonFrozen), string(daybook.ReasonRestored):
 		return command("daybook freeze list")
 	}
 	if a.Outcome == daybook.Started || a.Outcome == daybook.Joined {
@@ -265,7 +265,7 @@ func (a Answer) sentence() daybook.Text {
 			return daybook.Say("recorded and held: %s.", holdOf(r, a.At))
 		}
 		return daybook.Say("recorded and held: %s. It starts when that ends.", daybook.Reason(a.Because))
-	case string(daybook.ReasonClock):
+	case string(daybook.ReasonClock), string(daybook.ReasonRestored):
 		return daybook.Say("recorded and held: %s. It starts when that ends.", daybook.Reason(a.Because))
 	case daybook.BecauseScheduled:
 		return a.scheduled()

@@ -72,6 +72,9 @@ type Options struct {
 type Store interface {
 	daybook.Desk
 	daybook.Reader
+	// Seen and PutLapse are those of daybook.Keeper.
+	Seen(ctx context.Context) (daybook.Seen, error)
+	PutLapse(ctx context.Context, l daybook.Lapse, act daybook.Activity) (bool, error)
 	// AlertRows returns the open alerts by priority and age, or all, newest first; AlertRow the one of a number, or an error
 	// with CodeNotFound.
 	AlertRows(ctx context.Context, openOnly bool, limit int) ([]notice.Row, error)

@@ -142,8 +142,12 @@ func (d *doctor) holds(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r, err := d.c.restored(ctx, holds)
+	if err != nil {
+		return err
+	}
 	for _, h := range holds {
-		d.add(LevelBad, holdText(h), endHoldCommand(h))
+		d.add(LevelBad, holdText(h, r), endHoldDo(h, r))
 	}
 	if len(holds) == 0 {
 		d.add(LevelOK, noHoldsText(), daybook.Text{})

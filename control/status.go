@@ -62,6 +62,7 @@ type Status struct {
 	Counts   daybook.Counts
 	Next     []NextFire // of the next 24 hours, the first of each job, soonest first
 	Holds    []daybook.Hold
+	Restored *Restored        // nil: no freeze of a ledger that forgot stands
 	Freezes  []daybook.Freeze // that stand
 	Frozen   int              // runs that they put off
 	Serves   []daybook.Node   // alive
@@ -125,6 +126,9 @@ func (c *Control) Status(ctx context.Context, only ...string) (Status, error) {
 		return s, err
 	}
 	s.Holds, s.Freezes, s.Frozen = freezes.Holds, freezes.Freezes, freezes.Total
+	if s.Restored, err = c.restored(ctx, s.Holds); err != nil {
+		return s, err
+	}
 	nodes, err := c.s.Nodes(ctx)
 	if err != nil {
 		return s, err
@@ -365,7 +369,7 @@ func (s *Status) standing() {
 		s.NeedsYou = append(s.NeedsYou, n)
 	}
 	for _, h := range s.Holds {
-		s.NeedsYou = append(s.NeedsYou, Need{Priority: daybook.P0, Kind: "held", Text: holdText(h), Since: h.Since, Do: endHoldCommand(h)})
+		s.NeedsYou = append(s.NeedsYou, Need{Priority: daybook.P0, Kind: "held", Text: holdText(h, s.Restored), Since: h.Since, Do: endHoldDo(h, s.Restored)})
 	}
 	for _, n := range s.Idle {
 		s.NeedsYou = append(s.NeedsYou, Need{Priority: daybook.P0, Kind: "nobody executes", Text: idleText(n, s.At), Since: n.SeenAt, Do: daybook.Say("start %s", n.Role)})

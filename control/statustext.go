@@ -43,14 +43,21 @@ func faultText(v JobView) daybook.Text {
 	return daybook.Say("cannot be planned: %s", oneLine(v.Fault))
 }
 
-func holdText(h daybook.Hold) daybook.Text {
-	if h.Name == daybook.HoldClock {
+func holdText(h daybook.Hold, r *Restored) daybook.Text {
+	switch {
+	case h.Name == daybook.HoldRestored && r != nil:
+		return restoredText(r)
+	case h.Name == daybook.HoldClock:
 		return daybook.Say("held: the clock is not confirmed: %s", oneLine(h.Detail))
 	}
 	return daybook.Say("held: %s: %s", h.Name, oneLine(h.Detail))
 }
 
-func endHoldCommand(h daybook.Hold) daybook.Text {
+// endHoldDo is how a hold is ended, with what comes before that.
+func endHoldDo(h daybook.Hold, r *Restored) daybook.Text {
+	if h.Name == daybook.HoldRestored && r != nil {
+		return r.Do()
+	}
 	return command("daybook freeze end %s --reason …", h.Name)
 }
 

@@ -404,8 +404,11 @@ func (c *Control) standing(ctx context.Context, t target) (*daybook.Run, daybook
 			return nil, s, err
 		}
 		for _, h := range holds {
-			if h.Name == daybook.HoldClock {
+			switch h.Name {
+			case daybook.HoldClock:
 				s.Held = daybook.ReasonClock
+			case daybook.HoldRestored: // the later of the two by name
+				s.Held = daybook.ReasonRestored
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -55,7 +56,7 @@ func (a *app) backup(ctx context.Context, file string, dry bool) error {
 		}
 		j := backupJSON{Schema: "daybook/backup.v1", File: file, Ledger: info.ID, DryRun: dry}
 		if !dry {
-			if j.Bytes, j.Runs, err = copyLedger(ctx, l.db.Read, file, info.ID); err != nil {
+			if j.Bytes, j.Runs, err = copyLedger(ctx, l.db.Read, file, info.ID, a.Now()); err != nil {
 				return err
 			}
 		}
@@ -77,8 +78,9 @@ func exists(file string) error {
 	return daybook.Conflict("%s exists and is left as it is", file).WithHint("name a file that does not exist yet")
 }
 
-// copyLedger writes the copy beside its name, checks it, and gives it its name last.
-func copyLedger(ctx context.Context, db *sql.DB, file, id string) (bytes, runs int64, err error) {
+// copyLedger writes the copy beside its name, notes in it when it was made unless that is zero, checks it, and gives it its
+// name last.
+func copyLedger(ctx context.Context, db *sql.DB, file, id string, made time.Time) (bytes, runs int64, err error) {
 	fault := func(what daybook.Text, err error) error {
 		return daybook.New(daybook.CodeUnavailable, "%s", what).Because(plain(err))
 	}
@@ -97,6 +99,11 @@ func copyLedger(ctx context.Context, db *sql.DB, file, id string) (bytes, runs i
 	if _, err := db.ExecContext(ctx, "VACUUM INTO ?", part.Name()); err != nil {
 		return 0, 0, fault(daybook.Say("copy the ledger"), err)
 	}
+	if !made.IsZero() {
+		if err := noteCopy(ctx, part.Name(), made); err != nil {
+			return 0, 0, fault(daybook.Say("copy the ledger"), err)
+		}
+	}
 	if runs, err = readBack(ctx, part.Name(), id); err != nil {
 		return 0, 0, fault(daybook.Say("the copy cannot be used"), err)
 	}
@@ -113,6 +120,17 @@ func copyLedger(ctx context.Context, db *sql.DB, file, id string) (bytes, runs i
 	}
 	_, err = toDisk(filepath.Dir(file))
 	return bytes, runs, err
+}
+
+// noteCopy lets a copy say that it is one: wherever it is put, whoever works on it knows that the ledger went on without it.
+func noteCopy(ctx context.Context, path string, made time.Time) (err error) {
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: "_pragma=synchronous(FULL)"}).String())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	_, err = db.ExecContext(ctx, "UPDATE daybook_ledger SET copied_us = ?", made.UnixMicro())
+	return err
 }
 
 // claimName gives the copy its name on a file system without links.

@@ -23,7 +23,7 @@ import (
 )
 
 func newDB(a *app) *cobra.Command {
-	return noun("db", textDB, newDBMigrate(a), newDBBackup(a), newDBInfo(a), newDBPrune(a), notYet("restore"))
+	return noun("db", textDB, newDBMigrate(a), newDBBackup(a), newDBInfo(a), newDBPrune(a), newDBRestore(a))
 }
 
 func newDBMigrate(a *app) *cobra.Command {

@@ -121,10 +121,24 @@ func (a *app) freezeList(ctx context.Context) error {
 			a.say("nothing is held")
 		}
 		if names := l.Names(); len(names) > 0 {
-			a.next(fmt.Sprintf("daybook freeze end %s --reason …", names[0]))
+			return a.nextHold(ctx, c, names[0])
 		}
 		return nil
 	})
+}
+
+// nextHold suggests how a freeze or a hold is ended, and what comes before that.
+func (a *app) nextHold(ctx context.Context, c *control.Control, name string) error {
+	r, err := c.Restored(ctx)
+	if err != nil {
+		return err
+	}
+	if r != nil && name == daybook.HoldRestored {
+		a.nextText(r.Do())
+		return nil
+	}
+	a.next(fmt.Sprintf("daybook freeze end %s --reason …", name))
+	return nil
 }
 
 func (a *app) printFreezes(list []control.FreezeJSON) error {
@@ -137,6 +151,8 @@ func (a *app) printFreezes(list []control.FreezeJSON) error {
 		switch {
 		case j.Kind == "hold" && j.Name == daybook.HoldClock:
 			holds = daybook.Say("new windows of once-only work")
+		case j.Kind == "hold" && j.Name == daybook.HoldRestored:
+			holds = daybook.Say("once-only work")
 		case j.Only != "":
 			holds = daybook.Say("%s", j.Only)
 		}

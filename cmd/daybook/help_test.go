@@ -44,7 +44,7 @@ func TestWhatALaterVersionBrings(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"checkpoint get", "progress 1/2", "limit gateway", "backfill plan renew --from 2026-01-01",
 		"reconcile run", "diff replay 1", "accept --days 30", "audit --example", "outbox list", "heartbeat add x --every 24h",
-		"export differences", "db restore x.db",
+		"export differences",
 		"backfill --help", "help backfill plan"} {
 		r := call(t, nil, strings.Fields(line)...)
 		message, hint, _ := strings.Cut(r.stderr, "\n  → ")

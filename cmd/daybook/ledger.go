@@ -106,7 +106,7 @@ func (a *app) openAt(ctx context.Context, role, text string, f *config.File, mak
 		return nil, err
 	}
 	number, _ := build()
-	o := engine.Options{Version: number, Role: role, Dir: attemptDir(text), NoMigrate: !make, Lease: a.lease, Log: a.logger(), Now: a.Now, Exec: a.Exec, UserDB: openUserDB, Alerts: told, URL: a.url, LocalURL: a.localURL, Ledger: a.ledgerForChildren(f, text)}
+	o := engine.Options{Version: number, Role: role, Dir: attemptDir(text), WitnessDir: witnessDir(), NoMigrate: !make, Lease: a.lease, Log: a.logger(), Now: a.Now, Exec: a.Exec, UserDB: openUserDB, Alerts: told, URL: a.url, LocalURL: a.localURL, Ledger: a.ledgerForChildren(f, text)}
 	if f != nil {
 		o.Slots, o.Retention = slotsOf(f), retentionOf(f)
 		o.Freezes, o.Zone = f.Freezes, f.Timezone
@@ -292,6 +292,9 @@ func attemptDir(text string) string {
 	}
 	return filepath.Join(stateDir(), "run", strings.NewReplacer("/", "_", ":", "_", " ", "_").Replace(place))
 }
+
+// witnessDir is where this host keeps how far ledgers had come.
+func witnessDir() string { return filepath.Join(stateDir(), "witness") }
 
 // stateDir is the user's folder for state, as the XDG base directory specification has it.
 func stateDir() string {

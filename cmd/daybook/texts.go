@@ -197,7 +197,8 @@ machines on the ledger see it at once. What is held starts spread out after the 
 	textFreezeList    = "List what holds runs, what comes, and what is held"
 	textFreezeEnd     = "End a freeze, or a hold: what was held may start"
 	textFreezeEndLong = `Without a name it is the one that stands. clock is put up by Daybook itself when the clock of a machine leapt ahead:
-its end confirms the time. A freeze of the file ends by itself.`
+its end confirms the time. restored is put up when the ledger was put back to an earlier state: its end is refused while an
+outcome from before is unknown. A freeze of the file ends by itself.`
 	textFreezeCheck     = "Tell a deployment whether it would meet P0 work"
 	textFreezeCheckLong = `Exit 0 when no run and no ladder of P0 is under way or due within the span, else 4 with the list. It holds nothing:
 daybook freeze start does.`
@@ -209,9 +210,18 @@ writes the statements, from the schema that is there.`
 	textDBBackup     = "Copy a SQLite ledger, also while serve works on it"
 	textDBBackupLong = `The copy is that of one instant, readable by its owner only, read back before it has its name. A file that is
 there is never overwritten. A PostgreSQL ledger is backed up with pg_dump: the line is shown.`
-	textDBInfo      = "Show which ledger this is, where, and how large"
-	textDBPrune     = "Empty the logs of old runs now"
-	textDBPruneLong = `What serve does every hour: attempts, output, payloads and results older than retention.log of the file (default
+	textDBInfo        = "Show which ledger this is, where, and how large"
+	textDBRestore     = "Put a backup in the place of a SQLite ledger"
+	textDBRestoreLong = `The backup is checked, the file that is there is kept beside it, and nobody may work on the ledger meanwhile. The
+ledger knows nothing of what happened after the backup was made. So what may happen once only is frozen, until
+probes or a person have said what happened.
+
+A ledger that was put back by other means, such as those of PostgreSQL, is found by what serve has kept beside it or
+on this host. Where there is none of that, as on a new machine, --by-hand says so.`
+	textFlagByHand    = "the ledger was put back by other means: say so, and change nothing else"
+	textFlagSinceBack = "with --by-hand: the last instant that the copy surely knows, such as 2026-10-26T02:00:00Z"
+	textDBPrune       = "Empty the logs of old runs now"
+	textDBPruneLong   = `What serve does every hour: attempts, output, payloads and results older than retention.log of the file (default
 30d) are emptied. Keys, states, counts and letters stay for good: a pruned key is never run again.`
 )
 

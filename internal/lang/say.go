@@ -13,7 +13,7 @@ import (
 // sentences are the Chinese sentences by their English format, a map a room. Punctuation is as in zh.go: full-width, with
 // spaces between Chinese and Latin or digits but none around verbs. Verbs are those of the English; where the order
 // differs they are numbered (%[2]s). Formats without a letter of their own need no entry.
-var sentences = []map[string]string{zhRoot, zhControl, zhCalendar, zhRunner, zhStore, zhHelp, zhCLI, zhTables, zhConfig, zhReference, zhImporter, zhDoors, zhNodes, zhSubjects}
+var sentences = []map[string]string{zhRoot, zhControl, zhCalendar, zhRunner, zhStore, zhHelp, zhCLI, zhTables, zhConfig, zhReference, zhImporter, zhDoors, zhNodes, zhSubjects, zhRestored}
 
 // F says a sentence: English is fmt.Sprintf. In Chinese the sentence is found by its English format, and arguments that
 // are themselves words or sentences (daybook.Text, errors, states, reasons) are said in Chinese too. A format that no

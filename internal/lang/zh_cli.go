@@ -6,6 +6,7 @@ var zhCLI = map[string]string{
 	// app.go, confirm.go, completion.go, help.go, language.go
 	"everything":                    "一切",
 	"new windows of once-only work": "只能做一次的工作的新窗口",
+	"once-only work":                "只能做一次的工作",
 	"not yet: %s":                   "尚未：%s",
 	"how long the work lasts that must not meet P0: 31m": "不能碰上 P0 的那项工作有多长：31m",
 	"nothing of P0 is under way or comes until %s.":      "到%s为止没有 P0 正在执行或将要开始。",

@@ -9,7 +9,7 @@ var zhHelp = map[string]string{
 	"No run starts, no retry lands, no probe or undo is sent. What runs goes on, and a report that arrives is taken. All\nmachines on the ledger see it at once. What is held starts spread out after the end. It always has an end, within a day.": "不开始运行，不落下重试，不发出核实或撤销。正在执行的继续，到来的报告照收。账本上的所有机器立即看到它。\n被冻结的在结束后错开开始。冻结总有结束时间，不超过一天。",
 	"List what holds runs, what comes, and what is held": "列出什么冻结了运行、将到来的，以及被冻结的",
 	"End a freeze, or a hold: what was held may start":   "结束冻结或搁置：被冻结的可以开始",
-	"Without a name it is the one that stands. clock is put up by Daybook itself when the clock of a machine leapt ahead:\nits end confirms the time. A freeze of the file ends by itself.": "不写名字就是现有的那一个。clock 由 Daybook 在某台机器的时钟向前跳变时自行设置：结束它即确认时间。\n配置文件里的冻结会自己结束。",
+	"Without a name it is the one that stands. clock is put up by Daybook itself when the clock of a machine leapt ahead:\nits end confirms the time. restored is put up when the ledger was put back to an earlier state: its end is refused while an\noutcome from before is unknown. A freeze of the file ends by itself.": "不写名字就是现有的那一个。clock 由 Daybook 在某台机器的时钟向前跳变时自行设置：结束它即确认时间。\nrestored 在账本被恢复到较早的状态时设置：恢复之前的结果还未知时不能结束。配置文件里的冻结会自己结束。",
 	"Tell a deployment whether it would meet P0 work": "告诉部署会不会碰上 P0",
 	"Exit 0 when no run and no ladder of P0 is under way or due within the span, else 4 with the list. It holds nothing:\ndaybook freeze start does.": "这段时间内没有 P0 的运行或重试阶梯正在进行或到期时退出码为 0，否则为 4 并给出清单。它不冻结任何东西：\ndaybook freeze start 才会。",
 	"Cron that knows which day it is for, and will not do that day twice":                                                                             "知道自己在为哪一天运行、不会把那一天做两遍的 cron",
