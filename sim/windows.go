@@ -87,16 +87,23 @@ func (d written) label(y int, m time.Month, day, h, minute int) string {
 	return fmt.Sprintf("%sT%02d:%02d", date.Format(time.DateOnly), h, minute)
 }
 
-// meant is the instant of a wall-clock time: the first of two, and the end of the gap where there is none.
+// meant is the instant of a wall-clock time: the first of two, and the end of the gap where there is none. Clocks change at full
+// quarters of an hour.
 func meant(loc *time.Location, y int, m time.Month, d, h, minute int) time.Time {
 	want := time.Date(y, m, d, h, minute, 0, 0, time.UTC)
-	start := want.Add(-15 * time.Hour)
-	for at := start; at.Before(want.Add(15 * time.Hour)); at = at.Add(time.Minute) {
+	reached := func(at time.Time) bool { // the wall clock is not before it
 		l := at.In(loc)
-		wall := time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), 0, 0, time.UTC)
-		if !wall.Before(want) { // the first minute of the wall clock that is not before it
-			return at
+		return !time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), 0, 0, time.UTC).Before(want)
+	}
+	const quarter = 15
+	for at := want.Add(-15 * time.Hour).Truncate(quarter * time.Minute); at.Before(want.Add(15 * time.Hour)); at = at.Add(quarter * time.Minute) {
+		if !reached(at.Add((quarter - 1) * time.Minute)) {
+			continue
 		}
+		for !reached(at) {
+			at = at.Add(time.Minute)
+		}
+		return at
 	}
 	panic("sim: no such time: " + want.String())
 }

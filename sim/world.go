@@ -254,9 +254,9 @@ func (tpl *template) run(t *testing.T, seed uint64, plants Plants) (r Report) {
 // setUp makes what a seed decides before anything happens.
 func (w *World) setUp() {
 	w.zone = zones[w.rng.IntN(len(zones))]
-	w.base = w.nearAChange(2022 + w.rng.IntN(9)).Add(-w.span(time.Hour, 40*time.Hour))
+	w.base = w.nearAChange(2022 + w.rng.IntN(9)).Add(-w.span(time.Hour, 30*time.Hour))
 	bad := w.rng.Float64()
-	w.mood = mood{kill: bad * 0.012, fail: bad * 0.04, delay: bad * 0.05, stop: bad, stall: bad * 0.03, partition: bad * 0.5, far: 0.1 + 0.6*w.rng.Float64(),
+	w.mood = mood{kill: bad * 0.012, fail: bad * 0.015, delay: bad * 0.05, stop: bad, stall: bad * 0.03, partition: bad * 0.5, far: 0.1 + 0.6*w.rng.Float64(),
 		down: []time.Duration{time.Minute, 20 * time.Minute, 12 * time.Hour, 60 * time.Hour}[w.rng.IntN(4)]}
 	w.far = &far{w: w, kept: make(map[string]*request)}
 	w.asks = newAsked()
@@ -291,8 +291,8 @@ func (w *World) live() {
 	}
 	w.at(now().Add(w.span(time.Minute, time.Hour)), w.trouble)
 	w.at(now().Add(w.span(time.Minute, 4*time.Hour)), w.visit)
-	w.at(now().Add(w.span(time.Hour, 60*time.Hour)), w.deploy)
-	w.until(now().Add(2*24*time.Hour+w.span(0, 30*time.Hour)), nil)
+	w.at(now().Add(w.span(time.Hour, 50*time.Hour)), w.deploy)
+	w.until(now().Add(36*time.Hour+w.span(0, 30*time.Hour)), nil)
 	w.quiet()
 	if !w.until(now().Add(5*24*time.Hour), w.settled) {
 		w.unsettled()
