@@ -536,10 +536,10 @@ func (r *Run) Dismiss(who, note string, now time.Time) (Transition, error) {
 // never cancelled.
 func (r *Run) Cancel(who, note string, now time.Time) (Transition, error) {
 	switch {
+	case r.Key.IsUndo() && r.State.Live(): // nor is its attempt asked to end
+		return Transition{}, Conflict("%s is an undo: once begun, only that goes on", r.Key)
 	case r.State != Scheduled && r.State != Retryable:
 		return Transition{}, Conflict("%s is %s: only a run that waits can be cancelled", r.Key, r.State)
-	case r.Key.IsUndo():
-		return Transition{}, Conflict("%s is an undo: once begun, only that goes on", r.Key)
 	case r.unsettled() || r.Effect != nil && r.Effect.Open:
 		return Transition{}, Conflict("%s cannot be cancelled: whether it happened is unknown, and being settled", r.Key).
 			WithHint("daybook run show %s tells when it is asked for next", r.Key)

@@ -248,7 +248,7 @@ func (c *Control) act(ctx context.Context, p Person, key daybook.Key, name, note
 			return Acted{}, err
 		}
 		a := Acted{Key: r.Key, Act: name, From: r.State, At: now}
-		if name == "cancel" && r.State == daybook.Running {
+		if name == "cancel" && r.State == daybook.Running && !r.Key.IsUndo() {
 			err = c.askToEnd(ctx, &a, r, p, note, now)
 			if errors.Is(err, daybook.ErrStale) {
 				continue

@@ -317,3 +317,26 @@ func TestUndoThatLeavesSomething(t *testing.T) {
 		}
 	})
 }
+
+// An undo that is under way is not asked to end: half of it would be left, and nobody would be told.
+func TestUndoIsNotCancelled(t *testing.T) {
+	each(t, func(t *testing.T, db engine.DB) {
+		s := &till{}
+		e := tilled(t, db, s)
+		const key = daybook.Key("renew:2026-03-02")
+		var asked error
+		s.refund = func(string) error {
+			_, asked = e.Control().Cancel(t.Context(), ops, key.Undo(), "not after all")
+			return nil
+		}
+		if _, err := e.Control().Undo(t.Context(), ops, key, "wrong price"); err != nil {
+			t.Fatal(err)
+		}
+		e.Run()
+		refused(t, asked)
+		s.wants(t, "renew:2026-03-02#first", "renew:2026-03-02#second", undone2, undone1)
+		if u := find(t, e, key.Undo()); u.State != daybook.Done || u.CancelledBy != "" {
+			t.Errorf("%s is %s", u.Key, u.State)
+		}
+	})
+}
