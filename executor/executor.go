@@ -471,7 +471,7 @@ func (x *Executor) late(ctx context.Context, f *flight) error {
 			return err
 		}
 	}
-	if mine && m.Attempt != nil {
+	if mine && m.Attempt != nil && m.Listed == nil { // a listing ends nothing of the run: another has it listed again
 		policy, err := x.policy(ctx, r)
 		if err != nil {
 			return err

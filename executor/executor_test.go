@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"sync"
@@ -150,6 +151,11 @@ func newRoom(t *testing.T, s *store.Store, change func(*daybook.Job), on daybook
 	work := executor.Work{Job: &j, Runner: r, Undoer: r}
 	if j.Asks() {
 		work.Prober = r
+	}
+	if j.Fans() {
+		work.List = func(context.Context, daybook.Window, daybook.Order) iter.Seq2[daybook.Subject, error] {
+			return func(yield func(daybook.Subject, error) bool) { yield(daybook.Subject{ID: "sub_07"}, nil) }
+		}
 	}
 	r.Executor = executor.New(on, executor.Options{Node: storetest.NewID(), Slots: map[daybook.Lane]int{daybook.LaneLive: 4, daybook.LaneBackfill: 1}, Lease: lease,
 		Dir: dir, Survivor: r, NewID: storetest.NewID, Clock: r.clock, Work: func(name string) (executor.Work, bool) { return work, name == j.Name }})
@@ -317,6 +323,46 @@ func TestRescue(t *testing.T) {
 		gone.settles()
 		if r := other.is(k, daybook.Done, ""); r.Letter.State != daybook.LetterSettled {
 			t.Errorf("letter %s", r.Letter.State)
+		}
+	})
+}
+
+// slow is a ledger that something happens to when subjects are written.
+type slow struct {
+	*store.Store
+	between func()
+}
+
+func (o slow) ListChildren(ctx context.Context, parent *daybook.Run, children []*daybook.Run) (fresh, known int, err error) {
+	fresh, known, err = o.Store.ListChildren(ctx, parent, children)
+	o.between()
+	return fresh, known, err
+}
+
+// A listing that ends after it was declared over ends nothing: it has not done what the subjects stand for. Another has it listed
+// again.
+func TestAListingThatComesTooLate(t *testing.T) {
+	storetest.Each(t, func(_ context.Context, t *testing.T, s *store.Store) {
+		fans := func(j *daybook.Job) { j.HasSubjects = true }
+		other := newRoom(t, s, fans, nil, "")
+		gone := newRoom(t, s, fans, slow{s, func() {
+			other.passes(lease + time.Second)
+			other.tick(&executor.Rescue{Executor: other.Executor})
+		}}, "")
+		k := gone.trigger("2026-03-01")
+		gone.settles()
+		if r := other.is(k, daybook.Retryable, daybook.ReasonLost); r.Fence != 1 {
+			t.Errorf("fence %d", r.Fence)
+		}
+		tries, err := s.Attempts(t.Context(), k)
+		if err != nil || len(tries) != 1 || tries[0].LateResult != daybook.ResultDone || tries[0].LateTaken {
+			t.Errorf("attempts: %+v %v", tries, err)
+		}
+		other.passes(time.Hour)
+		other.settles()
+		other.is(k, daybook.Running, daybook.ReasonFannedOut)
+		if child := other.run(k + "/sub_07"); child.State != daybook.Scheduled || child.Hold != daybook.HoldTurn {
+			t.Errorf("%s is %s, hold %q", child.Key, child.State, child.Hold)
 		}
 	})
 }
