@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -318,6 +319,101 @@ func TestAnOutageThatEndsByItself(t *testing.T) {
 		e.At(instant("2026-03-29T01:01:30Z"))
 		standsAs(t, e, k, daybook.Done, "")
 		if s.charged() != 60 {
+			t.Errorf("charged %d", s.charged())
+		}
+	})
+}
+
+// The one that the breaker tries may wait for the serial key of another, of which nobody knows whether it happened: that goes on
+// too, or neither would ever come to its end.
+func TestAnOutageUnderOneSerialKey(t *testing.T) {
+	each(t, func(t *testing.T, db engine.DB) {
+		e, s := newFan(t, db, 7, func(j *daybook.Job) {
+			j.Effects, j.Priority, j.Serial, j.Remembers = daybook.Once, daybook.P0, "till", 24*time.Hour
+		})
+		const k = "renew:2026-03-29"
+		tries := 0
+		s.set(func(string) error {
+			if tries++; tries == 5 { // the last that is tried before the breaker opens keeps the key
+				return daybook.Unknown(errors.New("503 from the gateway"))
+			}
+			return daybook.NotDone(errors.New("503 from the gateway"))
+		})
+		e.At(instant("2026-03-29T00:00:00Z"))
+		e.At(instant("2026-03-29T01:00:30Z"))
+		if n := counts(t, e, k); n.Breaker == nil || tries != 5 {
+			t.Fatalf("%d tried, %+v", tries, n)
+		}
+		locks, err := e.Store().Locks(t.Context(), 10)
+		if err != nil || len(locks) != 1 || !strings.HasPrefix(string(locks[0].Key), k+"/") {
+			t.Fatalf("locks: %+v %v", locks, err)
+		}
+		s.set(nil)
+		e.At(instant("2026-03-29T02:00:00Z"))
+		standsAs(t, e, k, daybook.Done, "")
+		if s.charged() != 7 {
+			t.Errorf("charged %d", s.charged())
+		}
+	})
+}
+
+// The letter of the window's run is replayed; that of a subject, of which nobody knows whether it happened, stays announced.
+func TestALetterOfASubjectStaysAnnounced(t *testing.T) {
+	each(t, func(t *testing.T, db engine.DB) {
+		e, s := newFan(t, db, 12, func(j *daybook.Job) {
+			j.Effects, j.Priority, j.Retry.Backoff = daybook.Once, daybook.P0, []time.Duration{}
+		})
+		const k = "renew:2026-03-29"
+		first := true
+		s.set(func(string) error {
+			if first {
+				first = false
+				return daybook.Unknown(errors.New("reset by peer"))
+			}
+			return daybook.NotDone(errors.New("503 from the gateway"))
+		})
+		announced := func(when string, want ...daybook.AlertKind) {
+			t.Helper()
+			open, err := e.Store().Alerts(t.Context(), true, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var kinds []daybook.AlertKind
+			for _, a := range open {
+				if a.Key != k {
+					t.Errorf("%s: %+v", when, a)
+				}
+				kinds = append(kinds, a.Kind)
+			}
+			slices.Sort(kinds)
+			if !slices.Equal(kinds, want) {
+				t.Errorf("%s: open are %v, want %v", when, kinds, want)
+			}
+		}
+		e.At(instant("2026-03-29T00:00:00Z"))
+		e.At(instant("2026-03-29T01:00:30Z"))
+		standsAs(t, e, k, daybook.Dead, daybook.ReasonBreaker)
+		announced("in the outage", daybook.AlertBreakerOpen, daybook.AlertDeadLetter, daybook.AlertUnknownOutcome)
+		s.set(nil)
+		person := control.Person{Name: "ops"}
+		if _, err := e.Control().Replay(t.Context(), person, []daybook.Key{k}, "it is back"); err != nil {
+			t.Fatal(err)
+		}
+		announced("replayed", daybook.AlertUnknownOutcome)
+		e.Run()
+		standsAs(t, e, k, daybook.Running, daybook.ReasonFannedOut)
+		announced("the others are done", daybook.AlertUnknownOutcome)
+		letters, err := e.Store().Letters(t.Context(), true, 10)
+		if err != nil || len(letters) != 1 || letters[0].Kind != daybook.LetterUnknown {
+			t.Fatalf("letters: %+v %v", letters, err)
+		}
+		if _, err := e.Control().Resolve(t.Context(), person, letters[0].Key, daybook.StepRun, daybook.AsNotDone, "the book does not have it"); err != nil {
+			t.Fatal(err)
+		}
+		e.Run()
+		standsAs(t, e, k, daybook.Done, "")
+		announced("settled")
+		if s.charged() != 12 {
 			t.Errorf("charged %d", s.charged())
 		}
 	})

@@ -411,7 +411,10 @@ ON CONFLICT (key) WHERE state = 'open' DO NOTHING`
 const reopenLetter = `UPDATE daybook_letters SET kind = $2, state = 'open', error = $3, closed_us = 0, closed_by = '', note = ''
 WHERE id = $1 AND state = $4`
 
-const closeAlerts = `UPDATE daybook_alerts SET closed_us = $2 WHERE key = $1 AND kind IN ('dead_letter', 'unknown_outcome', 'breaker_open') AND closed_us = 0`
+// What its subjects share with a run stands open for as long as a letter of theirs does.
+const closeAlerts = `UPDATE daybook_alerts SET closed_us = $2 WHERE key = $1 AND kind IN ('dead_letter', 'unknown_outcome', 'breaker_open') AND closed_us = 0
+  AND NOT EXISTS (SELECT 1 FROM daybook_letters f WHERE f.parent = $1 AND f.parent <> '' AND f.state = 'open'
+    AND daybook_alerts.kind = CASE WHEN f.kind = 'unknown' THEN 'unknown_outcome' ELSE 'dead_letter' END)`
 
 func (t *tx) letters(ctx context.Context, m *daybook.Transition) error {
 	if l := m.Close; l != nil {

@@ -112,6 +112,7 @@ var looked = []struct {
 	{"letGo", []any{"job1:w20001", int64(1), int64(64)}},
 	{"letGoParked", []any{"job1:w20001", int64(1), int64(64)}},
 	{"park", []any{"job1:w20001", "job1:w20001/s"}},
+	{"letGoHolder", []any{"job1:w20001", "job1:w20001/s"}},
 	{"unpark", []any{"job1:w20001"}},
 	{"selectEnds", []any{"job1:w20001", int64(100)}},
 	{"deleteEnds", []any{"job1:w20001", list}},

@@ -308,12 +308,7 @@ func (t *tx) letGo(ctx context.Context, parent *daybook.Run, statement string, n
 	}, string(parent.Key), us(now), n); err != nil || len(keys) == 0 {
 		return keys, err
 	}
-	list, err := t.s.d.list(keys)
-	if err != nil {
-		return nil, err
-	}
-	_, err = t.exec(ctx, holdKeys, list)
-	return keys, err
+	return keys, t.holdPausedKeys(ctx, keys)
 }
 
 // try lets one run go as the trial of the breaker: one that was not tried yet, if there is one.
@@ -335,6 +330,10 @@ func (t *tx) try(ctx context.Context, parent *daybook.Run, m *daybook.FanMove, n
 // That the hold is not turn is said so that the index of what was let go serves.
 const park = `UPDATE daybook_live SET hold = 'breaker' WHERE parent = $1 AND parent <> '' AND hold <> 'turn' AND hold IN ('', 'waiting for serial key') AND state <> 'running' AND asking = '' AND key <> $2`
 
+// Who has the serial key that the trial waits for goes on too: neither would ever come to its end otherwise.
+const letGoHolder = `UPDATE daybook_live SET hold = '' WHERE parent = $1 AND parent <> '' AND hold <> 'turn' AND hold = 'breaker'
+  AND key IN (SELECT k.key FROM daybook_live w JOIN daybook_locks k ON k.serial = w.serial WHERE w.key = $2 AND w.serial <> '') RETURNING key`
+
 const unpark = `UPDATE daybook_live SET hold = 'turn' WHERE parent = $1 AND parent <> '' AND hold <> 'turn' AND hold = 'breaker'`
 
 const parkKeys = `UPDATE daybook_live SET hold = 'breaker' WHERE key /*in $1*/ AND hold = ''`
@@ -348,6 +347,17 @@ ORDER BY l.key LIMIT $3`
 func (t *tx) park(ctx context.Context, parent *daybook.Run, m *daybook.FanMove, now time.Time) error {
 	if _, err := t.exec(ctx, park, string(parent.Key), string(m.Breaker.Trial)); err != nil {
 		return err
+	}
+	if m.Breaker.Trial != "" {
+		holders, err := t.texts(ctx, letGoHolder, string(parent.Key), string(m.Breaker.Trial))
+		if err != nil {
+			return err
+		}
+		if len(holders) > 0 {
+			if err := t.holdPausedKeys(ctx, holders); err != nil {
+				return err
+			}
+		}
 	}
 	var keys []string
 	if err := t.query(ctx, selectFailedSince, func(rows *sql.Rows) error {
