@@ -3,6 +3,8 @@ package sim
 import (
 	"database/sql"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -15,7 +17,7 @@ func (h *history) take(c change, during string) {
 	case "runs":
 		h.takeRun(c, during)
 	case "steps":
-		h.takeStep(c)
+		h.takeStep(c, during)
 	case "letters":
 		h.takeLetter(c)
 	case "alerts":
@@ -44,12 +46,16 @@ func (h *history) takeLive(c change, during string) {
 	if was != nil && was.line != "" && h.lines[was.line] == k {
 		delete(h.lines, was.line)
 	}
+	if was != nil && was.state == "running" {
+		h.fenced(k, was, during)
+	}
 	if c.op == "DELETE" {
 		delete(h.live, k)
 		return
 	}
-	l := &liveRow{key: k, state: c.c[1], reason: c.c[2], fence: c.n(3), claim: c.c[4], asking: c.c[5], due: c.n(6), line: c.c[7], hold: c.c[8], process: c.c[9]}
+	l := &liveRow{key: k, state: c.c[1], reason: c.c[2], fence: c.n(3), claim: c.c[4], asking: c.c[5], due: c.n(6), line: c.c[7], hold: c.c[8], process: c.c[9], lease: c.n(10)}
 	h.live[k] = l
+	h.fannedOut(l)
 	switch {
 	case l.fence < h.fences[k]:
 		h.w.fault("the fence of %s falls from %d to %d", k, h.fences[k], l.fence)
@@ -69,6 +75,24 @@ func (h *history) takeLive(c change, during string) {
 		h.w.fault("%s runs beside %s, and they wait for each other", k, other)
 	}
 	h.lines[l.line] = k
+}
+
+// fenced: nobody writes about an attempt but who holds it, by its fence. A batch of several reports about a run may have a stale
+// one beside that of its holder.
+func (h *history) fenced(k string, l *liveRow, during string) {
+	words := strings.Fields(during)
+	var by []string
+	for i := range words[:max(len(words)-1, 0)] {
+		if words[i] == k {
+			by = append(by, words[i+1])
+		}
+	}
+	if len(by) == 0 || slices.Contains(by, strconv.FormatInt(l.fence, 10)) {
+		return
+	}
+	if _, err := strconv.ParseInt(by[0], 10, 64); err == nil {
+		h.w.fault("%s is held under fence %d, and is written by fence %s: %s", k, l.fence, strings.Join(by, ", "), during)
+	}
 }
 
 // lost: what a process holds that is well is not declared over.
@@ -101,7 +125,7 @@ func (h *history) takeRun(c change, during string) {
 		delete(h.runs, k)
 		return
 	}
-	r := &runRow{k, c.c[1], c.c[2], c.c[3], c.c[4], c.c[5], c.c[6], c.c[7]}
+	r := &runRow{k, c.c[1], c.c[2], c.c[3], c.c[4], c.c[5], c.c[6], c.c[7], c.c[8]}
 	h.runs[k] = r
 	if c.op == "INSERT" {
 		h.w.report.Runs++
@@ -110,6 +134,9 @@ func (h *history) takeRun(c change, during string) {
 		}
 		h.mayBe(r, during)
 		return
+	}
+	if _, _, child := subject(k); r.state == "done" && was != nil && was.state != "done" && !child {
+		h.endOfParent(k)
 	}
 	if was == nil || was.state != "done" || r.state == "done" {
 		return
@@ -122,26 +149,32 @@ func (h *history) takeRun(c change, during string) {
 // mayBe: a replay makes no key, and no door makes another one for what has one.
 func (h *history) mayBe(r *runRow, during string) {
 	base, undo := strings.CutSuffix(r.key, "~undo")
+	parent, _, child := subject(r.key)
 	switch {
 	case undo && !h.w.asks.undone[base]:
 		h.w.fault("%s is made, and nobody asked for it", r.key)
 	case undo:
 	case strings.HasPrefix(during, "trigger replay"):
 		h.w.fault("a replay made the key %s", r.key)
-	case strings.Contains(r.key, "~") && !h.w.asks.further[r.key]:
+	case child && !h.w.asks.listed[r.key]:
+		h.w.fault("%s is made, and no listing named it", r.key)
+	case strings.Contains(parent, "~") && !h.w.asks.further[parent]:
 		h.w.fault("%s is a second effect for one window, and nobody asked for it", r.key)
 	}
 }
 
 // takeStep: what is done stays done and is in the book; what is said not to have happened is not, and is not on its way; a wire
 // key changes only then.
-func (h *history) takeStep(c change) {
+func (h *history) takeStep(c change, during string) {
 	k, name := c.c[0], c.c[1]
 	if c.op == "DELETE" {
 		h.w.fault("step %s of %s is forgotten", name, k)
 		return
 	}
 	e := &stepRow{step: name, state: c.c[2], generation: int(c.n(3)), open: c.c[4] == "1", effect: c.c[5] == "1", fence: c.n(6), tries: int(c.n(7)), first: c.n(8)}
+	if l := h.live[k]; l != nil && l.state == "running" {
+		h.fenced(k, l, during)
+	}
 	if h.steps[k] == nil {
 		h.steps[k] = map[string]*stepRow{}
 	}
@@ -175,11 +208,12 @@ func (h *history) takeStep(c change) {
 
 // takeLetter keeps the letters.
 func (h *history) takeLetter(c change) {
-	l := &letterRow{c.c[0], c.c[1], c.c[2], c.c[3], c.c[4]}
+	l := &letterRow{c.c[0], c.c[1], c.c[2], c.c[3], c.c[4], c.c[5]}
 	if was := h.letter[l.id]; (was == nil || was.state != "open") && l.state == "open" {
 		h.w.report.Letter++
 	}
 	h.letter[l.id] = l
+	h.byHand[l.key] = h.byHand[l.key] || l.state == "dismissed" && strings.HasSuffix(l.key, "~undo")
 	if newest := h.last[l.key]; newest == nil || newest.id <= l.id {
 		h.last[l.key] = l
 	}
@@ -188,19 +222,29 @@ func (h *history) takeLetter(c change) {
 // together holds what changed in one transaction against each other: a dead letter is announced when it is opened, and no
 // announcement is taken back while it is open.
 func (h *history) together(changes []change, during string) {
+	moved := false
 	for _, c := range changes {
-		if c.table != "letters" && c.table != "alerts" {
+		moved = moved || c.table == "live" || c.table == "steps"
+		if c.table == "letters" || c.table == "alerts" {
+			h.announced(c.c[0], during)
+		}
+	}
+	if moved {
+		h.serials(during)
+	}
+}
+
+// announced: every open letter of a run, or of its subjects, is.
+func (h *history) announced(key, during string) {
+	for _, l := range h.letter {
+		if l.state != "open" || l.key != key && l.tells() != key {
 			continue
 		}
-		l := h.last[c.c[0]]
-		if l == nil || l.state != "open" {
-			continue
-		}
-		announced := false
+		ok := false
 		for _, a := range h.alerts {
-			announced = announced || a.key == l.key && a.open && (a.kind == "unknown_outcome") == (l.kind == "unknown")
+			ok = ok || a.key == l.tells() && a.open && (a.kind == "unknown_outcome") == (l.kind == "unknown")
 		}
-		if !announced {
+		if !ok {
 			h.w.fault("the dead letter of %s (%s) is not announced, at %s", l.key, l.kind, during)
 		}
 	}

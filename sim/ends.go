@@ -15,7 +15,7 @@ import (
 // unsettled names what is still open after days in which nothing went wrong and people settled what they could.
 func (w *World) unsettled() {
 	for _, r := range w.history.seen() {
-		if r.live() || r.letter == "open" {
+		if r.live() && !w.history.waits(r.key) || r.letter == "open" {
 			w.fault("%s is never settled: %s (%s), letter %s %s %s", r.key, r.state, r.reason, r.letter, r.kind, r.err)
 		}
 	}
@@ -52,15 +52,18 @@ func (w *World) endOf(r row) {
 		w.fault("%s is %s, and its letter is %q", r.key, r.state, r.letter)
 	}
 	s := w.spec(r.job)
-	if r.effects != "once" || strings.HasSuffix(r.key, "~undo") {
+	if r.reason == "undoing" {
+		w.fault("%s is being undone, and nothing does it any more", r.key)
+	}
+	_, _, child := subject(r.key)
+	if r.effects != "once" || strings.HasSuffix(r.key, "~undo") || s.fans > 0 && !child {
 		return
 	}
 	names := []string{"run"}
 	if s.Steps {
 		names = []string{"charge", "receipt"}
 	}
-	back := w.history.last[r.key+"~undo"]
-	byHand := back != nil && back.state == "dismissed"
+	byHand := w.history.byHand[r.key+"~undo"]
 	for _, name := range names {
 		done := len(w.far.happened(wire{r.key, name, false}))
 		given := len(w.far.happened(wire{r.key, name, true}))
@@ -164,7 +167,7 @@ func (w *World) threeTimes() {
 			continue
 		}
 		s := w.spec(r.job)
-		q := control.Request{Job: r.job, Window: label(r.key), Note: "again"}
+		q := control.Request{Job: r.job, Window: label(r.key), Subject: named(r.key), Note: "again"}
 		if s.Window == daybook.PerEvent {
 			q.Source = daybook.SourceEvent
 		}

@@ -15,6 +15,7 @@ type far struct {
 	w      *World
 	book   []entry
 	flying []*request
+	down   time.Time           // until then it does nothing
 	kept   map[string]*request // by wire key: the first that reached it, while it remembers
 }
 
@@ -67,6 +68,9 @@ func (f *far) send(r *request) {
 	w := f.w
 	r.sent, r.reply = now(), make(chan string, 1)
 	r.plan = w.planOf(r.kind)
+	if w.chaos() && now().Before(f.down) {
+		r.outcome, r.line = unavailable, answered
+	}
 	first := f.remembered(r)
 	says := r.outcome
 	switch {
@@ -127,7 +131,7 @@ func (f *far) happen(r *request) {
 // request sends a message for a process and waits for what comes of it, as a client of the far side does.
 func (f *far) request(ctx context.Context, p *process, r *request) (string, error) {
 	w := f.w
-	if w.wait(p, waiter{name: "send " + r.wireKey}) == killOn {
+	if w.wait(p, waiter{name: "send " + r.wireKey, run: readWire(r.wireKey).run}) == killOn {
 		return "", errDead
 	}
 	if ctx.Err() != nil && (r.kind == called || w.rng.IntN(4) > 0) { // most clients look before they send
@@ -144,7 +148,7 @@ func (f *far) request(ctx context.Context, p *process, r *request) (string, erro
 	case <-ctx.Done():
 	case <-p.died:
 	}
-	if w.wait(p, waiter{name: fmt.Sprintf("answer %s %q", r.wireKey, says)}) == killOn {
+	if w.wait(p, waiter{name: fmt.Sprintf("answer %s %q", r.wireKey, says), run: readWire(r.wireKey).run}) == killOn {
 		return "", errDead
 	}
 	switch says {

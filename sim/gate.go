@@ -31,8 +31,9 @@ var errDead = errors.New("this process is dead")
 type waiter struct {
 	name   string // the process, the call, and whom it is about: the same in each run of a seed
 	p      *process
-	ledger bool // a call of the ledger, else one of a far side, or an answer of it
-	looks  bool // a call that changes nothing
+	ledger bool   // a call of the ledger, else one of a far side, or an answer of it
+	looks  bool   // a call that changes nothing
+	run    string // whose attempt it is; empty: of none
 	ready  time.Time
 	go_    chan verdict
 }
@@ -91,6 +92,7 @@ func (w *World) held(wt *waiter) bool {
 		return true
 	case !wt.looks && w.chance(w.mood.stall):
 		w.stop(p, w.span(time.Second, lease)+w.span(0, 10*time.Minute))
+		p.twin = wt.run
 		return true
 	}
 	return false
@@ -101,7 +103,7 @@ func (w *World) stop(p *process, d time.Duration) {
 	if slices.ContainsFunc(w.waiters, func(wt *waiter) bool { return wt.p == p && strings.Contains(wt.name, " send ") }) {
 		d = min(d, unsent)
 	}
-	p.until = now().Add(d)
+	p.until, p.twin = now().Add(d), ""
 	p.well = p.until
 	w.tracef("%s is stopped for %s", p.name, d)
 }
@@ -157,14 +159,26 @@ func (w *World) through(wt *waiter) {
 	if v == killOn {
 		w.kill(wt.p)
 	}
+	for _, p := range w.nodes { // one that was stopped goes on right beside the other that has its run now
+		if wt.run != "" && p != wt.p && p.twin == wt.run {
+			w.mu.Lock()
+			p.twin, p.until = "", now()
+			w.mu.Unlock()
+		}
+	}
 	wt.go_ <- v
 	synctest.Wait()
 }
 
 // call makes one call of the ledger, and looks at what it changed.
 func call[T any](ctx context.Context, l *gated, name string, do func(context.Context) (T, error)) (T, error) {
+	return callOf(ctx, l, "", name, do)
+}
+
+// callOf is call for the attempt of a run.
+func callOf[T any](ctx context.Context, l *gated, run daybook.Key, name string, do func(context.Context) (T, error)) (T, error) {
 	defer func() { l.p.w.history.observe(name) }()
-	return reach(ctx, l, waiter{name: name, ledger: true}, do)
+	return reach(ctx, l, waiter{name: name, ledger: true, run: string(run)}, do)
 }
 
 // look makes one call of the ledger that changes nothing.

@@ -16,10 +16,10 @@ var watched = []struct {
 	table, on string // on: the columns of which a change is written down; empty: all
 	columns   []string
 }{
-	{"live", "state, reason, hold, due_us, fence, claim, asking", []string{"key", "state", "reason", "fence", "claim", "asking", "due_us", "line", "hold", "node"}},
-	{"runs", "state, reason", []string{"key", "state", "reason", "job", "label", "effects", "parent", "covered_by"}},
+	{"live", "state, reason, hold, due_us, fence, claim, asking, line", []string{"key", "state", "reason", "fence", "claim", "asking", "due_us", "line", "hold", "node", "lease_us"}},
+	{"runs", "state, reason", []string{"key", "state", "reason", "job", "label", "effects", "parent", "covered_by", "serial"}},
 	{"steps", "", []string{"key", "step", "state", "generation", "open", "effect", "fence", "tries", "first_us"}},
-	{"letters", "", []string{"key", "id", "kind", "state", "error"}},
+	{"letters", "", []string{"key", "id", "kind", "state", "error", "parent"}},
 	{"alerts", "closed_us", []string{"key", "id", "kind", "closed_us"}},
 	{"jobs", "cursor_us, revision, paused", []string{"name", "cursor_us", "revision", "paused", "first_seen_us"}},
 	{"triggers", "", []string{"key", "job", "fire", "source", "outcome"}},
@@ -59,6 +59,7 @@ type history struct {
 	runs   map[string]*runRow
 	steps  map[string]map[string]*stepRow // by run, by name
 	letter map[string]*letterRow          // by id
+	byHand map[string]bool                // undos that a person did himself, and dismissed
 	last   map[string]*letterRow          // by run: the newest
 	alerts map[string]*alertRow           // by id
 	cursor map[string]int64
@@ -83,10 +84,11 @@ type liveRow struct {
 	claim, asking       string
 	due                 int64
 	line, hold, process string
+	lease               int64
 }
 
 type runRow struct {
-	key, state, reason, job, label, effects, parent, coveredBy string
+	key, state, reason, job, label, effects, parent, coveredBy, serial string
 }
 
 type stepRow struct {
@@ -98,7 +100,15 @@ type stepRow struct {
 	first        int64
 }
 
-type letterRow struct{ key, id, kind, state, err string }
+type letterRow struct{ key, id, kind, state, err, parent string }
+
+// tells is the key under which a letter is announced: subjects of one run share one.
+func (l *letterRow) tells() string {
+	if l.parent != "" {
+		return l.parent
+	}
+	return l.key
+}
 
 type alertRow struct {
 	key, kind string
@@ -111,7 +121,7 @@ func newHistory(t testing.TB, w *World, path string) *history {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &history{w: w, db: db, live: map[string]*liveRow{}, runs: map[string]*runRow{}, steps: map[string]map[string]*stepRow{}, letter: map[string]*letterRow{},
+	return &history{w: w, db: db, live: map[string]*liveRow{}, runs: map[string]*runRow{}, steps: map[string]map[string]*stepRow{}, letter: map[string]*letterRow{}, byHand: map[string]bool{},
 		last: map[string]*letterRow{}, alerts: map[string]*alertRow{}, cursor: map[string]int64{}, paused: map[string]bool{}, lines: map[string]string{},
 		fences: map[string]int64{}, fires: map[string]bool{}, spans: map[string][]span{}}
 }
@@ -185,20 +195,34 @@ func (h *history) changes() (list []change) {
 type standing struct {
 	due    time.Time // of the first run that could be claimed
 	leases bool
+	parked bool
+	looks  time.Time // when a run with subjects is to be looked at
 }
 
 func (h *history) standing() (s standing) {
 	var first int64
 	for _, l := range h.live {
 		switch {
-		case l.state == "running" || l.asking != "":
+		case l.lease > 0:
 			s.leases = true
+		case l.hold != "":
+			s.parked = true
+		case l.state == "running":
 		case l.hold == "" && (first == 0 || l.due < first):
 			first = l.due
 		}
 	}
 	if first != 0 {
 		s.due = time.UnixMicro(first)
+	}
+	if !h.w.fans {
+		return s
+	}
+	var look int64
+	h.w.query("SELECT CASE WHEN EXISTS (SELECT 1 FROM daybook_ends) THEN 1 ELSE COALESCE((SELECT MIN(look_us) FROM daybook_fans WHERE look_us > 0), 0) END",
+		func(rows *sql.Rows) error { return rows.Scan(&look) })
+	if look != 0 {
+		s.looks = time.UnixMicro(look)
 	}
 	return s
 }
@@ -212,6 +236,12 @@ type row struct {
 
 func (r row) live() bool {
 	return r.state == "scheduled" || r.state == "running" || r.state == "retryable"
+}
+
+// waits reports whether a run is live only because the hour of a further zone is still to come.
+func (h *history) waits(k string) bool {
+	l := h.live[k]
+	return l != nil && l.reason == "next zone" && l.due > h.w.now().UnixMicro()
 }
 
 // seen lists all runs, by key.

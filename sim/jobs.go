@@ -26,6 +26,7 @@ type spec struct {
 	undoes    bool   // its effects can be taken back
 	leaves    bool   // but one
 	calls     int    // of repeatable work
+	fans      int    // subjects of a window; 0: none
 	remembers time.Duration
 	versions  []func(*daybook.Job) // what each deployment changes
 }
@@ -43,7 +44,8 @@ var zones = []string{"Europe/Berlin", "America/New_York", "America/Santiago", "A
 func (w *World) makeJobs() {
 	kinds := []string{"once", "steps"}
 	w.rng.Shuffle(2, func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
-	kinds = append(kinds[:1+w.rng.IntN(2)], w.oneOf("repeatable", "repeatable", "steps", "event", "weekly"))
+	kinds = append(kinds[:1+w.rng.IntN(2)], w.oneOf("repeatable", "repeatable", "fan", "fan", "event", "weekly"))
+	serial := w.rng.IntN(3) == 0
 	for i, kind := range kinds {
 		s := &spec{kind: kind, Job: daybook.Job{Name: fmt.Sprintf("%s%d", kind, i), Owner: "ops", Priority: daybook.P1, Timezone: w.zone, Window: daybook.Day,
 			Effects: daybook.Once, Schedule: w.daily(), Settles: []time.Duration{shortLook, 0, 8 * time.Minute}[w.rng.IntN(3)]}}
@@ -62,11 +64,20 @@ func (w *World) makeJobs() {
 				s.Schedule, s.Window = fmt.Sprintf("%d */8 * * *", w.rng.IntN(60)), daybook.PerFire
 			}
 			s.stepAsks, s.leaves = w.rng.IntN(2) == 0, w.rng.IntN(4) == 0
+		case "fan":
+			s.kind = w.oneOf("once", "steps")
+			s.Steps, s.fans, s.HasSubjects, w.fans = s.kind == "steps", 2+w.rng.IntN(7), true, true
+			if w.rng.IntN(3) == 0 {
+				s.Zone = daybook.ZoneOfSubject
+			}
 		case "repeatable":
-			s.Effects, s.Priority, s.calls, s.Window = daybook.Repeatable, daybook.P1, 1+w.rng.IntN(3), ""
+			s.Effects, s.Priority, s.calls, s.Window = daybook.Repeatable, daybook.P1, 1+w.rng.IntN(5), ""
 			s.Schedule = w.oneOf("every 3h", "every 6h", "15 */4 * * *", s.Schedule)
 			s.Missed = daybook.Missed(w.oneOf("", "coalesce", "skip", "catch_up"))
 			s.Overlap = daybook.Overlap(w.oneOf("", "wait", "skip", "allow"))
+		}
+		if serial && s.kind != "repeatable" || w.rng.IntN(8) == 0 {
+			s.Serial = "account"
 		}
 		w.specs = append(w.specs, s)
 	}
@@ -137,7 +148,7 @@ func (w *World) definitions(p *process, version int) []definition {
 		case "repeatable":
 			do.Do = do.repeatable
 		}
-		k := executor.Work{Job: &j, Runner: do, Undoer: do}
+		k := executor.Work{Job: &j, Runner: do, Undoer: do, List: s.listing(w, p)}
 		if s.asks {
 			do.Ask = func(ctx context.Context, wireKey string) (any, daybook.Answer, error) {
 				return w.far.probe(ctx, p, wireKey)

@@ -18,6 +18,7 @@ type Ledger interface {
 	scheduler.Store
 	control.Store
 	daybook.PruneStore
+	daybook.FanStore
 }
 
 // gated is the ledger as one process reaches it: each call stands at the gate first.
@@ -43,7 +44,7 @@ func (l *gated) Apply(ctx context.Context, ts []daybook.Transition) ([]daybook.A
 	if len(ts) == 0 {
 		return nil, nil
 	}
-	applied, err := call(ctx, l, name, func(ctx context.Context) ([]daybook.Applied, error) { return l.Ledger.Apply(ctx, sorted) })
+	applied, err := callOf(ctx, l, ts[0].Key, name, func(ctx context.Context) ([]daybook.Applied, error) { return l.Ledger.Apply(ctx, sorted) })
 	if err != nil || len(applied) != len(ts) {
 		return applied, err
 	}
@@ -160,7 +161,8 @@ func (l *gated) Note(ctx context.Context, a daybook.Activity) error {
 }
 
 func (l *gated) Begin(ctx context.Context, r *daybook.Run, e *daybook.StepRecord, now time.Time) error {
-	return do(ctx, l, about("begin", r), func(ctx context.Context) error { return l.Ledger.Begin(ctx, r, e, now) })
+	_, err := callOf(ctx, l, r.Key, about("begin", r), func(ctx context.Context) (struct{}, error) { return struct{}{}, l.Ledger.Begin(ctx, r, e, now) })
+	return err
 }
 
 func (l *gated) ReleaseAsking(ctx context.Context, runs []*daybook.Run, now time.Time) error {
@@ -168,7 +170,8 @@ func (l *gated) ReleaseAsking(ctx context.Context, runs []*daybook.Run, now time
 }
 
 func (l *gated) MarkStep(ctx context.Context, r *daybook.Run, e *daybook.StepRecord, learned daybook.Learned) error {
-	return do(ctx, l, about("mark "+e.Step+" "+string(e.State), r), func(ctx context.Context) error { return l.Ledger.MarkStep(ctx, r, e, learned) })
+	_, err := callOf(ctx, l, r.Key, about("mark "+e.Step+" "+string(e.State), r), func(ctx context.Context) (struct{}, error) { return struct{}{}, l.Ledger.MarkStep(ctx, r, e, learned) })
+	return err
 }
 
 func (l *gated) Evidence(ctx context.Context, a daybook.Attempt) error {
@@ -177,4 +180,34 @@ func (l *gated) Evidence(ctx context.Context, a daybook.Attempt) error {
 
 func (l *gated) CancelRunning(ctx context.Context, k daybook.Key, fence int64, act daybook.Activity) error {
 	return do(ctx, l, "cancel "+string(k), func(ctx context.Context) error { return l.Ledger.CancelRunning(ctx, k, fence, act) })
+}
+
+func (l *gated) Unpark(ctx context.Context, now time.Time) (bool, error) {
+	return call(ctx, l, "unpark", func(ctx context.Context) (bool, error) { return l.Ledger.Unpark(ctx, now) })
+}
+
+func (l *gated) Locks(ctx context.Context, limit int) ([]daybook.Lock, error) {
+	return look(ctx, l, "locks", func(ctx context.Context) ([]daybook.Lock, error) { return l.Ledger.Locks(ctx, limit) })
+}
+
+// ListChildren has three results.
+func (l *gated) ListChildren(ctx context.Context, parent *daybook.Run, children []*daybook.Run) (fresh, known int, err error) {
+	got, err := call(ctx, l, about(fmt.Sprintf("list %d", len(children)), parent), func(ctx context.Context) ([2]int, error) {
+		fresh, known, err := l.Ledger.ListChildren(ctx, parent, children)
+		return [2]int{fresh, known}, err
+	})
+	return got[0], got[1], err
+}
+
+func (l *gated) Vanished(ctx context.Context, parent *daybook.Run) (int64, error) {
+	return look(ctx, l, about("vanished", parent), func(ctx context.Context) (int64, error) { return l.Ledger.Vanished(ctx, parent) })
+}
+
+func (l *gated) Fanouts(ctx context.Context, now time.Time, limit int) ([]daybook.Key, error) {
+	return look(ctx, l, "fanouts", func(ctx context.Context) ([]daybook.Key, error) { return l.Ledger.Fanouts(ctx, now, limit) })
+}
+
+// Look shares its name with what looks.
+func (l *gated) Look(ctx context.Context, k daybook.Key, p daybook.Policy, portion int, now time.Time) error {
+	return do(ctx, l, "look at "+string(k), func(ctx context.Context) error { return l.Ledger.Look(ctx, k, p, portion, now) })
 }

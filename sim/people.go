@@ -13,14 +13,16 @@ import (
 
 // asked is what people asked for, as the checkers need to know it.
 type asked struct {
-	further map[string]bool // keys that are a second effect for one window, on purpose
-	undone  map[string]bool // keys for which an undo was asked
-	events  map[string]bool // keys of events
-	said    map[wire]string // what people said about an effect
+	listed  map[string]bool      // keys of subjects that a listing named
+	by      map[attempt][]string // likewise, by the attempt that listed
+	further map[string]bool      // keys that are a second effect for one window, on purpose
+	undone  map[string]bool      // keys for which an undo was asked
+	events  map[string]bool      // keys of events
+	said    map[wire]string      // what people said about an effect
 }
 
 func newAsked() *asked {
-	return &asked{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[wire]string{}}
+	return &asked{map[string]bool{}, map[attempt][]string{}, map[string]bool{}, map[string]bool{}, map[string]bool{}, map[wire]string{}}
 }
 
 // visit lets people do something, and come again.
@@ -100,10 +102,10 @@ func (w *World) trigger(rows []row) {
 		if w.spec(r.job).Window == daybook.PerEvent || strings.HasSuffix(r.key, "~undo") {
 			return
 		}
-		q.Job, q.Window = r.job, label(r.key)
+		q.Job, q.Window, q.Subject = r.job, label(r.key), named(r.key)
 	}
 	w.twice(func() {
-		w.act("trigger "+q.Job+" "+q.Window, func(c *control.Control, p control.Person) error {
+		w.act("trigger "+q.Job+" "+q.Window+" "+q.Subject, func(c *control.Control, p control.Person) error {
 			_, err := c.Trigger(w.ctx, p, q)
 			return err
 		})
@@ -230,13 +232,13 @@ func (w *World) rare(rows []row) {
 	if w.spec(r.job).Window == daybook.PerEvent || strings.HasSuffix(r.key, "~undo") {
 		return
 	}
-	q := control.Request{Job: r.job, Window: label(r.key), Note: "on purpose"}
+	q := control.Request{Job: r.job, Window: label(r.key), Subject: named(r.key), Note: "on purpose"}
 	switch {
 	case r.state == "skipped":
 		q.RunSkipped = true
 	case r.effects == "repeatable":
 		q.Again = true
-	case !strings.Contains(q.Window, "~"):
+	case q.Subject == "" && !strings.Contains(q.Window, "~"):
 		q.Window += "~2"
 		w.asks.further[r.job+":"+q.Window] = true
 	}
@@ -281,12 +283,19 @@ func (w *World) settled() bool {
 		}
 	}
 	rows := w.history.seen()
-	return !slices.ContainsFunc(rows, func(r row) bool { return r.live() || r.letter == "open" })
+	return !slices.ContainsFunc(rows, func(r row) bool { return r.live() && !w.history.waits(r.key) || r.letter == "open" })
 }
 
+// label is the window of a key, with its ~n; named the subject as people write it.
 func label(key string) string {
 	_, l, _ := strings.Cut(key, ":")
+	l, _, _ = subject(l)
 	return l
+}
+
+func named(key string) string {
+	_, id, _ := subject(key)
+	return strings.ReplaceAll(id, "%20", " ")
 }
 
 // wireOf is what the wire keys of a step of a run, or of an undo, say.

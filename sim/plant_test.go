@@ -29,6 +29,8 @@ type ledgerWith struct {
 	begin   func(ctx context.Context, l Ledger, r *daybook.Run, e *daybook.StepRecord, now time.Time) error
 	trigger func(ctx context.Context, l Ledger, a daybook.Ask, template *daybook.Run, now time.Time) (daybook.Reply, *daybook.Run, error)
 	plan    func(ctx context.Context, l Ledger, plans []*daybook.Plan, now time.Time) ([]daybook.Planned, error)
+	claim   func(ctx context.Context, l Ledger, c daybook.Claim, now time.Time) ([]*daybook.Run, error)
+	list    func(ctx context.Context, l Ledger, parent *daybook.Run, children []*daybook.Run) (fresh, known int, err error)
 	renew   func(ctx context.Context, l Ledger, held []*daybook.Run, lease, now time.Time) ([]daybook.Notice, error)
 	prune   func(ctx context.Context, l Ledger, r daybook.Retention, now time.Time, limit int, dry bool) (int, error)
 }
@@ -73,6 +75,20 @@ func (l *ledgerWith) Plan(ctx context.Context, plans []*daybook.Plan, now time.T
 		return l.Ledger.Plan(ctx, plans, now)
 	}
 	return l.plan(ctx, l.Ledger, plans, now)
+}
+
+func (l *ledgerWith) Claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*daybook.Run, error) {
+	if l.claim == nil {
+		return l.Ledger.Claim(ctx, c, now)
+	}
+	return l.claim(ctx, l.Ledger, c, now)
+}
+
+func (l *ledgerWith) ListChildren(ctx context.Context, parent *daybook.Run, children []*daybook.Run) (fresh, known int, err error) {
+	if l.list == nil {
+		return l.Ledger.ListChildren(ctx, parent, children)
+	}
+	return l.list(ctx, l.Ledger, parent, children)
 }
 
 func (l *ledgerWith) Renew(ctx context.Context, held []*daybook.Run, lease, now time.Time) ([]daybook.Notice, error) {
@@ -163,7 +179,7 @@ var bugs = []planted{
 			}
 			return l.MarkStep(ctx, r, e, learned)
 		},
-	}), ""},
+	}), "is written by fence"},
 	{"no unique key", on(ledgerWith{
 		trigger: func(ctx context.Context, l Ledger, a daybook.Ask, template *daybook.Run, now time.Time) (daybook.Reply, *daybook.Run, error) {
 			reply, run, err := l.Trigger(ctx, a, template, now)
@@ -201,7 +217,7 @@ var bugs = []planted{
 			}
 			return applied, err
 		},
-	}), ""},
+	}), "is written by fence"},
 	{"wire key renewed after unknown", on(ledgerWith{
 		apply: func(ctx context.Context, l Ledger, ts []daybook.Transition) ([]daybook.Applied, error) {
 			eachEffect(ts, func(_ *daybook.Transition, e daybook.StepRecord) daybook.StepRecord {
@@ -273,7 +289,7 @@ var bugs = []planted{
 			r.BegunAt, r.Effect = now, e
 			return nil
 		},
-	}), ""},
+	}), "a second time"},
 	{"a step that is done is not marked", on(ledgerWith{
 		markTx: func(context.Context, Ledger, *sql.Tx, *daybook.Run, *daybook.StepRecord) error { return nil },
 	}), "its own transaction wrote"},
@@ -283,6 +299,27 @@ var bugs = []planted{
 			k.Job = &j
 		}
 	}), "a second time"},
+	{"serial lock missing", Plants{Ledger: func(w *World, l Ledger) Ledger {
+		return &ledgerWith{Ledger: l, w: w, claim: func(ctx context.Context, l Ledger, c daybook.Claim, now time.Time) ([]*daybook.Run, error) {
+			for _, text := range []string{"DELETE FROM daybook_locks", "UPDATE daybook_live SET hold = '' WHERE hold = 'waiting for serial key'"} {
+				if _, err := w.db.Write.ExecContext(ctx, text); err != nil {
+					return nil, err
+				}
+			}
+			return l.Claim(ctx, c, now)
+		}}
+	}}, "serial key"},
+	{"child listed twice", on(ledgerWith{
+		list: func(ctx context.Context, l Ledger, parent *daybook.Run, children []*daybook.Run) (fresh, known int, err error) {
+			list := slices.Clone(children)
+			for _, c := range children {
+				twin := *c
+				twin.Key, twin.Subject = c.Key+".", c.Subject+"."
+				list = append(list, &twin)
+			}
+			return l.ListChildren(ctx, parent, list)
+		},
+	}), "no listing named it"},
 	{"an act of a person lost", on(ledgerWith{
 		apply: func(ctx context.Context, l Ledger, ts []daybook.Transition) ([]daybook.Applied, error) {
 			if len(ts) == 1 && ts[0].On == daybook.OnResolve {

@@ -11,6 +11,7 @@ import (
 	"github.com/daybook-run/daybook/calendar"
 	"github.com/daybook-run/daybook/control"
 	"github.com/daybook-run/daybook/executor"
+	"github.com/daybook-run/daybook/fanout"
 	"github.com/daybook-run/daybook/pruner"
 	"github.com/daybook-run/daybook/scheduler"
 )
@@ -24,6 +25,7 @@ type process struct {
 	dead   bool          // guarded by World.mu
 	died   chan struct{} // closed with it
 	until  time.Time     // stopped until then; guarded by World.mu
+	twin   string        // or until another process is at this run
 	offset time.Duration // of its clock
 
 	cutUntil time.Time        // it does not reach the ledger until then
@@ -31,6 +33,7 @@ type process struct {
 	told     map[attempt]bool // what the ledger told it that it does not hold any more
 
 	exec     *executor.Executor
+	fans     *fanout.Fanout
 	schedule *scheduler.Scheduler
 	control  *control.Control
 
@@ -103,16 +106,18 @@ func (p *process) workOf(job string) (executor.Work, bool) {
 // node starts a process with all rooms of a serve.
 func (w *World) node(name string) *process {
 	p := w.life(name)
+	p.fans = fanout.New(p.ledger, fanout.Options{Portion: func() int { return 6 }, Woke: func() { p.exec.Wake() }, Log: w.log})
 	p.exec = executor.New(p.ledger, executor.Options{Node: p.name, Slots: map[daybook.Lane]int{daybook.LaneLive: 1 + w.rng.IntN(4), daybook.LaneBackfill: 1},
-		Lease: lease, NewID: w.newID, Clock: p.now, Work: p.workOf, Log: w.log})
+		Lease: lease, NewID: w.newID, Clock: p.now, Work: p.workOf, InZone: inZone, Ended: p.fans.Wake, Log: w.log})
 	p.schedule = scheduler.New(p.ledger, scheduler.Options{Compile: compile, TZData: "sim", Log: w.log, Woke: p.exec.Wake})
-	p.control = control.New(p.ledger, p.desk(p.exec.Wake))
+	p.control = control.New(p.ledger, p.desk(func() { p.exec.Wake(); p.fans.Wake() }))
 	prune := pruner.New(p.ledger, pruner.Options{Retention: daybook.Retention{Log: 36 * time.Hour}, Every: 6 * time.Hour, Batch: 5})
 	p.claims = &service{name: "claims", tick: executor.Claims{Executor: p.exec}.Tick}
 	p.planner = &service{name: "scheduler", tick: p.plan}
 	p.services = []*service{p.planner, p.claims,
 		{name: "leases", tick: executor.Leases{Executor: p.exec}.Tick},
 		{name: "rescue", tick: (&executor.Rescue{Executor: p.exec}).Tick},
+		{name: "fanout", tick: p.fans.Tick},
 		{name: "pruner", tick: prune.Tick}}
 	w.tracef("%s starts with definitions %d", p.name, w.version)
 	return p
@@ -185,16 +190,26 @@ func (p *process) wants(s *service, rows standing) (at time.Time, ok bool) {
 			return at, false
 		}
 		return later(w.real(rows.due).Add(time.Second), s.last.Add(min(time.Second<<s.idle, 20*time.Second))), true
+	case "fanout":
+		select {
+		case <-p.fans.Woken():
+			return t, true
+		default:
+		}
+		return later(w.real(rows.looks).Add(time.Second), s.last.Add(min(time.Second<<s.idle, 20*time.Second))), !rows.looks.IsZero()
 	case "leases":
 		if p.exec.InFlight() == 0 {
 			return at, false
 		}
 		return s.last.Add(p.exec.Every()), true
 	case "rescue":
-		if !rows.leases {
-			return at, false
+		switch {
+		case rows.leases:
+			return s.last.Add(p.exec.Every()), true
+		case rows.parked:
+			return s.last.Add(10 * time.Minute), true
 		}
-		return s.last.Add(p.exec.Every()), true
+		return at, false
 	}
 	return s.last.Add(6 * time.Hour), true
 }

@@ -16,8 +16,11 @@ type fire struct {
 
 // written is what the checkers read of a definition: the form in which it is stored.
 type written struct {
-	Schedule, Timezone, Window string
+	Schedule, Timezone, Window, Zone string
 }
+
+// first is the zone in which a date begins first of all: that of a job whose subjects each have their own.
+var first = time.FixedZone("UTC+14", 14*60*60)
 
 func readDefinition(text string) (d written) {
 	if err := json.Unmarshal([]byte(text), &d); err != nil {
@@ -43,6 +46,9 @@ func (d written) fires(from, to time.Time) (list []fire) {
 	loc, err := time.LoadLocation(d.Timezone)
 	if err != nil {
 		panic(err)
+	}
+	if d.Zone == "subject" {
+		loc = first
 	}
 	f := strings.Fields(d.Schedule)
 	if len(f) == 0 {

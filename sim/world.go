@@ -56,6 +56,7 @@ type World struct {
 	start  time.Time // of the bubble
 	base   time.Time // what the simulated clock says then
 	zone   string
+	fans   bool // some job has subjects
 	mood   mood
 	log    *slog.Logger
 	plants Plants
@@ -292,6 +293,7 @@ func (w *World) live() {
 	w.at(now().Add(w.span(time.Minute, time.Hour)), w.trouble)
 	w.at(now().Add(w.span(time.Minute, 4*time.Hour)), w.visit)
 	w.at(now().Add(w.span(time.Hour, 50*time.Hour)), w.deploy)
+	w.at(now().Add(w.span(time.Hour, 40*time.Hour)), w.outage)
 	w.until(now().Add(36*time.Hour+w.span(0, 30*time.Hour)), nil)
 	w.quiet()
 	if !w.until(now().Add(5*24*time.Hour), w.settled) {
