@@ -119,6 +119,24 @@ var serialCases = []example{
 		equal(k, "state of b", k.find(b.Key).State, daybook.Dead)
 		equal(k, "the letter holds nothing", k.one().Key, a.Key)
 	}},
+	{"who has the key waits for no older window, which waits for the key", func(k *kit) {
+		j := Job("renew", Once, on("x"), func(j *daybook.Job) {
+			j.Overlap, j.Remembers, j.Retry.Backoff = daybook.OverlapWait, 24*time.Hour, []time.Duration{time.Minute}
+		})
+		newer := k.subject(j, "2026-03-02", "", -2*time.Second)
+		r := k.one()
+		k.begin(r, j)
+		k.end(r, j, daybook.Outcome{Result: daybook.ResultUnknown, Error: "reset"})
+		older := k.subject(j, "2026-03-01", "", -time.Second) // a person asks for it only now
+		equal(k, "claimed beside what is unknown", len(k.claim(2)), 0)
+		equal(k, "hold of the older", k.find(older.Key).Hold, daybook.ReasonSerial)
+		k.now = k.now.Add(2 * time.Minute)
+		r = k.one()
+		equal(k, "again", r.Key, newer.Key)
+		equal(k, "claimed beside it", len(k.claim(2)), 0)
+		k.end(r, j, done)
+		equal(k, "then", k.one().Key, older.Key)
+	}},
 	{"held while an effect is unknown: settling, on the memory of the far side, and while its letter stands", func(k *kit) {
 		j := Job("renew", Once, on("x"), func(j *daybook.Job) { j.Remembers, j.Retry.Backoff = 24*time.Hour, []time.Duration{time.Minute} })
 		a, b := k.subject(j, "2026-03-01", "a", -2*time.Second), k.subject(j, "2026-03-01", "b", -time.Second)
