@@ -69,7 +69,9 @@ func (w *World) act(what string, do func(c *control.Control, p control.Person) e
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.acting--
-		w.tracef("%s hears of %s: %v", p.name, what, err)
+		if !p.dead { // nobody there hears of anything
+			w.tracef("%s hears of %s: %v", p.name, what, err)
+		}
 	}()
 	synctest.Wait()
 }
