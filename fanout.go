@@ -72,10 +72,11 @@ type Breaker struct {
 	Step   int       `json:",omitempty"` // of the ladder
 	Next   time.Time `json:",omitzero"`  // when one is tried next
 	Back   bool      `json:",omitempty"` // the run was taken up again: those that were cancelled with it come back
+	After  Key       `json:",omitempty"` // the last that was let go: whoever waits is looked for behind it, then from the start
 }
 
 // closed returns how a breaker stands after a success, or when nothing is left to be tried.
-func (b Breaker) closed(won bool) Breaker { return Breaker{Won: won, Back: b.Back} }
+func (b Breaker) closed(won bool) Breaker { return Breaker{Won: won, Back: b.Back, After: b.After} }
 
 // SubjectEnd is something that became of the run of a subject.
 type SubjectEnd struct {
@@ -162,6 +163,9 @@ func (f *Fanout) Next(p Policy, portion int, now time.Time) FanMove {
 // follow takes note of one end. It reports whether the ladder of the breaker is used up with it.
 func (m *FanMove) follow(e SubjectEnd, p Policy, parent Key, now time.Time) (used bool) {
 	b := &m.Breaker
+	if !e.Done && !e.Failed && e.Key <= b.After { // it may wait again
+		b.After = ""
+	}
 	switch {
 	case e.Done:
 		m.Unpark = m.Unpark || b.Open

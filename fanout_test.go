@@ -111,6 +111,9 @@ func TestALook(t *testing.T) {
 		{"nobody is left to be tried", Fanout{Breaker: open, Unknown: true}, "rests"},
 		{"taken up again: what was cancelled with it comes back first", Fanout{Breaker: Breaker{Back: true}}, "back"},
 		{"a success does not make it forgotten", Fanout{UnderWay: true, Waiting: true, Breaker: Breaker{Back: true}, Ends: []SubjectEnd{end("sub_02", "done")}}, "won, back"},
+		{"who was let go since is looked for no more", Fanout{UnderWay: true, Waiting: true, Breaker: Breaker{Won: true, After: "renew:2026-10-26/sub_50"}, Ends: []SubjectEnd{end("sub_02", "done")}}, "let go 64, won, after renew:2026-10-26/sub_50"},
+		{"but when one of them may wait again", Fanout{UnderWay: true, Waiting: true, Breaker: Breaker{Won: true, After: "renew:2026-10-26/sub_50"}, Ends: []SubjectEnd{end("sub_02", "left")}}, "let go 64, won"},
+		{"which one behind it need not", Fanout{UnderWay: true, Waiting: true, Breaker: Breaker{Won: true, After: "renew:2026-10-26/sub_50"}, Ends: []SubjectEnd{end("sub_60", "left")}}, "let go 64, won, after renew:2026-10-26/sub_50"},
 		{"the ladder is used up", Fanout{UnderWay: true, Breaker: last, Ends: []SubjectEnd{end("sub_09", "503 gateway")}},
 			"open step 3 next +0s, park, dead breaker_open: subjects fail alike, and no more are let go: 503 gateway"},
 	} {
@@ -135,6 +138,7 @@ func lookText(m FanMove) string {
 	add(m.LetGo > 0, "let go %d", m.LetGo)
 	add(len(b.Failed) > 0 && !b.Open, "%d failed alike", len(b.Failed))
 	add(b.Won, "won")
+	add(b.After != "", "after %s", b.After)
 	trial := ""
 	if b.Trial != "" {
 		trial = " trial"

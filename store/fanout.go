@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -91,8 +92,10 @@ const selectEnded = `SELECT COALESCE((SELECT parent FROM daybook_ends WHERE pare
 
 const selectLooks = `SELECT key FROM daybook_fans WHERE look_us > 0 AND look_us <= $1 ORDER BY look_us LIMIT $2`
 
-// What an idle ledger is asked, again and again: whether there is anything to look at.
-const selectAnyLook = `SELECT 1 WHERE EXISTS (SELECT 1 FROM daybook_fans WHERE look_us > 0 AND look_us <= $1) OR EXISTS (SELECT 1 FROM daybook_ends)`
+// What an idle ledger is asked, again and again: whether there is anything to look at. In an order, so that it is an index
+// that is read, and not the pages that many ends have left behind.
+const selectAnyLook = `SELECT 1 WHERE EXISTS (SELECT 1 FROM daybook_fans WHERE look_us > 0 AND look_us <= $1)
+  OR (SELECT parent FROM daybook_ends ORDER BY parent LIMIT 1) IS NOT NULL`
 
 // Fanouts implements daybook.FanStore.
 func (s *Store) Fanouts(ctx context.Context, now time.Time, limit int) ([]daybook.Key, error) {
@@ -141,8 +144,10 @@ const selectEnds = `SELECT id, key, done, failed, error, at_us FROM daybook_ends
 
 const deleteEnds = `DELETE FROM daybook_ends WHERE parent = $1 AND id /*in $2*/`
 
-// In one statement, so that all of it is of one instant.
-const selectFanout = `SELECT COALESCE((SELECT 1 FROM daybook_live w WHERE w.parent = $1 AND w.hold = 'turn' LIMIT 1), 0),
+// In one statement, so that all of it is of one instant. Whoever waits is looked for behind the last that was let go: what
+// stands before it in the index is what many others have left behind.
+const selectFanout = `SELECT COALESCE((SELECT 1 FROM daybook_live w WHERE w.parent = $1 AND w.hold = 'turn' AND w.key > $4 ORDER BY w.key LIMIT 1),
+    (SELECT 1 FROM daybook_live w WHERE w.parent = $1 AND w.hold = 'turn' LIMIT 1), 0),
   (SELECT count(*) FROM (SELECT 1 FROM daybook_live o WHERE o.parent = $1 AND o.parent <> '' AND o.hold <> 'turn' AND o.hold <> 'breaker' AND o.due_us <= $2 LIMIT $3) outs),
   COALESCE((SELECT 1 FROM daybook_live u WHERE u.parent = $1 AND u.parent <> '' AND u.hold <> 'turn' LIMIT 1), 0),
   COALESCE((SELECT 1 FROM daybook_letters f WHERE f.parent = $1 AND f.parent <> '' AND f.state = 'open' AND f.kind <> 'unknown' LIMIT 1), 0),
@@ -162,6 +167,11 @@ func (s *Store) Look(ctx context.Context, k daybook.Key, p daybook.Policy, porti
 		}, string(k)); err != nil {
 			return err
 		}
+		if breaker != "" {
+			if err := json.Unmarshal([]byte(breaker), &f.Breaker); err != nil {
+				return err
+			}
+		}
 		if err := t.takeEnds(ctx, k, &f); err != nil {
 			return err
 		}
@@ -170,11 +180,6 @@ func (s *Store) Look(ctx context.Context, k daybook.Key, p daybook.Policy, porti
 		}
 		if err := t.closeShared(ctx, k, &f, now); err != nil || !known {
 			return err // the subject was asked for by itself, and no run lists it
-		}
-		if breaker != "" {
-			if err := json.Unmarshal([]byte(breaker), &f.Breaker); err != nil {
-				return err
-			}
 		}
 		var err error
 		if f.Run, err = s.findRun(ctx, t.query, k); err != nil || f.Run == nil {
@@ -217,7 +222,7 @@ func (t *tx) standOf(ctx context.Context, k daybook.Key, f *daybook.Fanout, port
 		err := rows.Scan(&waiting, &f.Out, &live, &failed, &unknown)
 		f.Waiting, f.UnderWay, f.Failed, f.Unknown = waiting != 0, waiting+live != 0, failed != 0, unknown != 0
 		return err
-	}, string(k), us(now), int64(portion))
+	}, string(k), us(now), int64(portion), string(f.Breaker.After))
 }
 
 const closeSharedAlerts = `UPDATE daybook_alerts SET closed_us = $2 WHERE key = $1 AND kind = $3 AND closed_us = 0
@@ -240,6 +245,7 @@ func (t *tx) closeShared(ctx context.Context, k daybook.Key, f *daybook.Fanout, 
 func (t *tx) lookedAt(ctx context.Context, f *daybook.Fanout, m daybook.FanMove, now time.Time) error {
 	k := string(f.Run.Key)
 	if m.Unpark {
+		m.Breaker.After = ""
 		if _, err := t.exec(ctx, unpark, k); err != nil {
 			return err
 		}
@@ -251,7 +257,7 @@ func (t *tx) lookedAt(ctx context.Context, f *daybook.Fanout, m daybook.FanMove,
 		err = t.try(ctx, f.Run, &m, now)
 	case m.LetGo > 0:
 		t.wakes = true
-		_, err = t.letGo(ctx, f.Run, letGo, int64(m.LetGo), now)
+		_, err = t.letGoWaiting(ctx, f.Run, &m, int64(m.LetGo), now)
 	case m.Cancel:
 		err = t.cancelWaiting(ctx, f.Run, &m, now)
 	case m.Back:
@@ -290,13 +296,31 @@ func (t *tx) lookedAt(ctx context.Context, f *daybook.Fanout, m daybook.FanMove,
 }
 
 const letGo = `UPDATE daybook_live SET hold = '', due_us = $2 WHERE key /*pick(*/SELECT w.key FROM daybook_live w
-  WHERE w.parent = $1 AND w.hold = 'turn' ORDER BY w.key LIMIT $3 /*lock*//*)*/ RETURNING key`
+  WHERE w.parent = $1 AND w.hold = 'turn' AND w.key > $4 ORDER BY w.key LIMIT $3 /*lock*//*)*/ RETURNING key`
 
 const letGoParked = `UPDATE daybook_live SET hold = '', due_us = $2 WHERE key /*pick(*/SELECT w.key FROM daybook_live w
   WHERE w.parent = $1 AND w.parent <> '' AND w.hold <> 'turn' AND w.hold = 'breaker' ORDER BY w.due_us, w.key LIMIT $3 /*lock*//*)*/ RETURNING key`
 
+// letGoWaiting lets so many of those that wait for their turn be claimed, behind the last that was, then from the start.
+func (t *tx) letGoWaiting(ctx context.Context, parent *daybook.Run, m *daybook.FanMove, n int64, now time.Time) (keys []string, err error) {
+	for from := m.Breaker.After; ; from = "" {
+		some, err := t.letGo(ctx, parent, letGo, string(parent.Key), us(now), n, string(from))
+		if err != nil {
+			return nil, err
+		}
+		keys, n = append(keys, some...), n-int64(len(some))
+		if n == 0 || from == "" {
+			m.Breaker.After = ""
+			if len(some) > 0 {
+				m.Breaker.After = daybook.Key(slices.Max(some))
+			}
+			return keys, nil
+		}
+	}
+}
+
 // letGo lets runs of subjects be claimed, unless their job is paused.
-func (t *tx) letGo(ctx context.Context, parent *daybook.Run, statement string, n int64, now time.Time) (keys []string, err error) {
+func (t *tx) letGo(ctx context.Context, parent *daybook.Run, statement string, args ...any) (keys []string, err error) {
 	if err := t.shareJob(ctx, parent.Job); err != nil {
 		return nil, err
 	}
@@ -305,7 +329,7 @@ func (t *tx) letGo(ctx context.Context, parent *daybook.Run, statement string, n
 		err := rows.Scan(&k)
 		keys = append(keys, k)
 		return err
-	}, string(parent.Key), us(now), n); err != nil || len(keys) == 0 {
+	}, args...); err != nil || len(keys) == 0 {
 		return keys, err
 	}
 	return keys, t.holdPausedKeys(ctx, keys)
@@ -313,17 +337,18 @@ func (t *tx) letGo(ctx context.Context, parent *daybook.Run, statement string, n
 
 // try lets one run go as the trial of the breaker: one that was not tried yet, if there is one.
 func (t *tx) try(ctx context.Context, parent *daybook.Run, m *daybook.FanMove, now time.Time) error {
-	for _, statement := range []string{letGo, letGoParked} {
-		keys, err := t.letGo(ctx, parent, statement, 1, now)
-		if err != nil {
-			return err
-		}
-		if len(keys) == 1 {
-			m.Breaker.Trial = daybook.Key(keys[0])
-			return nil
-		}
+	keys, err := t.letGoWaiting(ctx, parent, m, 1, now)
+	if err == nil && len(keys) == 0 {
+		keys, err = t.letGo(ctx, parent, letGoParked, string(parent.Key), us(now), int64(1))
 	}
-	m.Look = now.Add(time.Second) // others are at work, or held by something else
+	switch {
+	case err != nil:
+		return err
+	case len(keys) == 1:
+		m.Breaker.Trial = daybook.Key(keys[0])
+	default:
+		m.Look = now.Add(time.Second) // others are at work, or held by something else
+	}
 	return nil
 }
 
@@ -481,31 +506,4 @@ func (t *tx) rest(ctx context.Context, parent *daybook.Run, rests bool) error {
 		return errMet
 	}
 	return err
-}
-
-// Few jobs count differently for each subject.
-const selectCountsOf = `SELECT counts, count(*) FROM daybook_runs WHERE parent = $1 AND parent <> '' AND state = 'done' AND counts <> '' GROUP BY counts LIMIT 1000`
-
-// countsOf adds up what the runs of the subjects counted.
-func (t *tx) countsOf(ctx context.Context, parent daybook.Key) (map[string]int64, error) {
-	var sum map[string]int64
-	err := t.query(ctx, selectCountsOf, func(rows *sql.Rows) error {
-		var text string
-		var n int64
-		if err := rows.Scan(&text, &n); err != nil {
-			return err
-		}
-		var one map[string]int64
-		if err := json.Unmarshal([]byte(text), &one); err != nil {
-			return err
-		}
-		for name, c := range one {
-			if sum == nil {
-				sum = make(map[string]int64)
-			}
-			sum[name] += c * n
-		}
-		return nil
-	}, string(parent))
-	return sum, err
 }

@@ -163,3 +163,30 @@ func (s *Store) LettersToReplay(ctx context.Context, job string, after daybook.K
 	}, string(after), job, limited(limit))
 	return list, err
 }
+
+// Few jobs count differently for each subject.
+const selectCountsOf = `SELECT counts, count(*) FROM daybook_runs WHERE parent = $1 AND parent <> '' AND state = 'done' AND counts <> '' GROUP BY counts LIMIT 1000`
+
+// countsOf adds up what the runs of the subjects counted.
+func (t *tx) countsOf(ctx context.Context, parent daybook.Key) (map[string]int64, error) {
+	var sum map[string]int64
+	err := t.query(ctx, selectCountsOf, func(rows *sql.Rows) error {
+		var text string
+		var n int64
+		if err := rows.Scan(&text, &n); err != nil {
+			return err
+		}
+		var one map[string]int64
+		if err := json.Unmarshal([]byte(text), &one); err != nil {
+			return err
+		}
+		for name, c := range one {
+			if sum == nil {
+				sum = make(map[string]int64)
+			}
+			sum[name] += c * n
+		}
+		return nil
+	}, string(parent))
+	return sum, err
+}

@@ -14,6 +14,7 @@ var fanoutCases = []example{
 	{"a listing is refused once the parent is not held any more", listStale},
 	{"what is listed again keeps its first payload, and what is not any more is counted", listAgain},
 	{"a run of a subject waits for its turn, and no claim finds it before", waitTurn},
+	{"who waits again, before those let go last, is let go as well", waitAgain},
 	{"no end of a subject writes its parent", endsApart},
 	{"two who look after one run let go no more than one", lookTogether},
 	{"what was let go while its job is paused waits until it is resumed", letGoPaused},
@@ -130,6 +131,42 @@ func waitTurn(k *kit) {
 	k.end(runs[0], j, daybook.Outcome{Result: daybook.ResultDone})
 	k.look(j)
 	equal(k, "let go after it", len(k.claim(100)), 8-4)
+}
+
+func waitAgain(k *kit) {
+	j := subjectsJob()
+	p := k.listed(j, "2026-03-01", 40)
+	k.look(j)
+	done := make(map[daybook.Key]bool)
+	end := func(fail int) {
+		k.Helper()
+		for i, r := range k.claim(100) {
+			o := daybook.Outcome{Result: daybook.ResultDone}
+			if i < fail {
+				o = daybook.Outcome{Result: daybook.ResultPermanent, Error: "card declined"}
+			}
+			done[r.Key] = o.Result == daybook.ResultDone
+			k.end(r, j, o)
+		}
+		k.look(j)
+	}
+	end(0)
+	end(2)
+	equal(k, "ended", len(done), daybook.BreakerSubjects+8)
+	replayed, _, err := k.s.ReplaySubjects(k.ctx, p.Key, "", "ops", "", k.now)
+	k.ok(err)
+	equal(k, "replayed", len(replayed), 2)
+	k.look(j)
+	for range 10 {
+		end(0)
+	}
+	equal(k, "state", k.find(p.Key).State, daybook.Done)
+	equal(k, "ended", len(done), 40)
+	for key, done := range done {
+		if !done {
+			k.Errorf("%s was not done", key)
+		}
+	}
 }
 
 func endsApart(k *kit) {
