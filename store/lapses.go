@@ -203,7 +203,15 @@ const insertLapse = `INSERT INTO daybook_lapses (number, since_us, found_us, nod
 
 const noteLapse = `UPDATE daybook_ledger SET lapse = $1, copied_us = 0, sequence = sequence + 1 WHERE lapse < $1`
 
-const holdRestored = `UPDATE daybook_live SET hold = 'restored' WHERE hold = '' AND state <> 'running' AND reason <> 'settling' AND once = 1`
+const holdRestored = `UPDATE daybook_live SET hold = 'restored' WHERE hold = '' AND state <> 'running' AND reason <> 'settling' AND once = 1
+  AND EXISTS (SELECT 1 FROM daybook_lapses e WHERE e.ended_us = 0)`
+
+// holdRestored holds what waits, while the freeze of a lapse stands: what waited when it was found, and what was under way then
+// and has come back.
+func (t *tx) holdRestored(ctx context.Context) error {
+	_, err := t.exec(ctx, holdRestored)
+	return err
+}
 
 // PutLapse implements daybook.Keeper.
 func (s *Store) PutLapse(ctx context.Context, l daybook.Lapse, act daybook.Activity) (put bool, err error) {
@@ -219,7 +227,7 @@ func (s *Store) PutLapse(ctx context.Context, l daybook.Lapse, act daybook.Activ
 		if _, err := t.exec(ctx, insertHold, daybook.HoldRestored, us(l.FoundAt), clean(l.Detail, daybook.MaxErrorBytes), l.Node); err != nil {
 			return err
 		}
-		if _, err := t.exec(ctx, holdRestored); err != nil {
+		if err := t.holdRestored(ctx); err != nil {
 			return err
 		}
 		put = true
@@ -248,6 +256,9 @@ func (s *Store) Questionable(ctx context.Context, home string, after daybook.Key
 	if err := s.read(ctx, "look for a freeze", selectHeldRestored, func(*sql.Rows) error { held = true; return nil }); err != nil || !held {
 		return nil, err
 	}
+	if err := s.write(ctx, "hold what came back", func(ctx context.Context, t *tx) error { return t.holdRestored(ctx) }); err != nil {
+		return nil, err
+	}
 	var keys []string
 	if err := s.read(ctx, "find what a restored ledger may have forgotten", selectQuestionable, func(rows *sql.Rows) error {
 		var k string
@@ -273,7 +284,7 @@ func (s *Store) Questionable(ctx context.Context, home string, after daybook.Key
 const countUnsettled = `SELECT (SELECT count(*) FROM daybook_letters d JOIN daybook_runs r ON r.key = d.key JOIN daybook_lapses e ON e.ended_us = 0 AND e.number = (SELECT b.lapse FROM daybook_ledger b)
     WHERE d.state = 'open' AND d.kind = 'unknown' AND r.created_us <= e.found_us),
   (SELECT count(*) FROM daybook_live l JOIN daybook_runs r ON r.key = l.key JOIN daybook_lapses e ON e.ended_us = 0 AND e.number = (SELECT b.lapse FROM daybook_ledger b)
-    WHERE (l.reason = 'settling' AND l.hold = '' OR l.state = 'running' AND l.begun_us > 0 AND r.effects = 'once') AND r.created_us <= e.found_us) + (SELECT count(*) ` + waitsForLapse + `)`
+    WHERE (l.reason = 'settling' AND l.hold = '' OR l.state = 'running' AND l.lease_us > 0 AND l.once = 1) AND r.created_us <= e.found_us) + (SELECT count(*) ` + waitsForLapse + `)`
 
 func unsettled(ctx context.Context, q query) (letters, questions int, err error) {
 	return letters, questions, q(ctx, countUnsettled, func(rows *sql.Rows) error { return rows.Scan(&letters, &questions) })
@@ -295,6 +306,9 @@ const closeRestored = `UPDATE daybook_alerts SET closed_us = $1 WHERE kind = 'le
 
 // endRestored ends the freeze of what the ledger forgot.
 func (t *tx) endRestored(ctx context.Context, now time.Time) error {
+	if err := t.holdRestored(ctx); err != nil {
+		return err
+	}
 	letters, questions, err := unsettled(ctx, t.query)
 	switch {
 	case err != nil:
