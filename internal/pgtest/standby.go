@@ -112,3 +112,16 @@ func Both(t testing.TB, servers ...*Cluster) string {
 	u.RawQuery = q.Encode()
 	return u.String()
 }
+
+// Leave leaves a standby behind: no commit of the server waits for it any more, and it is stopped. What is written from now on it
+// does not know when it is started and promoted, unless the server still runs then.
+func (c *Cluster) Leave(standby *Cluster) {
+	c.t.Helper()
+	for _, statement := range []string{"ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"} {
+		if err := execute(c.url("postgres"), statement); err != nil {
+			c.t.Fatalf("pgtest: leave a standby behind: %v", err)
+		}
+	}
+	c.await("no commit waits for the standby", "SELECT current_setting('synchronous_standby_names') = ''")
+	standby.Stop(Fast)
+}
