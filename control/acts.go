@@ -26,6 +26,31 @@ type Acted struct {
 	// NobodyExecutes: the run waits for an executor, and no serve was seen lately.
 	NobodyExecutes bool
 	At             time.Time
+	// Said is what was said of which effect, of a resolve.
+	Said Said
+}
+
+// Said is what a person said of an effect whose outcome was unknown, and what followed from that alone: the run may have moved on
+// since.
+type Said struct {
+	Step  string
+	As    daybook.Resolution
+	Whole bool           // the effect is the whole attempt
+	Asks  daybook.Reason // with AsAsk: who asks the far side; ReasonSettling is Daybook, ReasonUnsettled the work
+	Due   time.Time      // when the run goes on
+	Left  []string       // effects of the run that are unknown still
+}
+
+// saidOf is what follows from what a person said of a step of r, by the move that was decided.
+func saidOf(r *daybook.Run, step string, as daybook.Resolution, t daybook.Transition) Said {
+	s := Said{Step: step, As: as, Whole: !r.Steps, Asks: t.Reason, Due: t.Due}
+	for _, e := range t.Steps {
+		r = r.With(e)
+	}
+	for _, e := range r.OpenSteps() {
+		s.Left = append(s.Left, e.Step)
+	}
+	return s
 }
 
 // Replay lets dead runs run again: the same keys, the steps already done, failures reset. Each key is asked for by the
@@ -205,12 +230,19 @@ func (c *Control) Resolve(ctx context.Context, p Person, key daybook.Key, step s
 			}
 		}
 	}
-	return c.act(ctx, p, key, "resolve", note, as != daybook.AsAsk, func(r *daybook.Run, who, note string, now time.Time) (daybook.Transition, error) {
+	var s Said
+	a, err := c.act(ctx, p, key, "resolve", note, as != daybook.AsAsk, func(r *daybook.Run, who, note string, now time.Time) (daybook.Transition, error) {
 		if !r.Steps && step != daybook.StepRun {
 			return daybook.Transition{}, badStep(step)
 		}
-		return r.ResolveStep(step, as, policy, who, note, now)
+		t, err := r.ResolveStep(step, as, policy, who, note, now)
+		if err == nil {
+			s = saidOf(r, step, as, t)
+		}
+		return t, err
 	})
+	a.Said = s
+	return a, err
 }
 
 // Cancel ends a run that waits, or asks the executor of one that is under way to end it (Acted.Asked). A reason is

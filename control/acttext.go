@@ -38,14 +38,39 @@ func (a Acted) sentence() daybook.Text {
 		return daybook.Say("its letter is open again.")
 	case a.Act == "reopen":
 		return daybook.Say("scheduled again.")
-	case a.Run.State == daybook.Done:
-		return daybook.Say("done, as you said: its effect is never begun again.")
-	case a.Run.Reason == daybook.ReasonSettling:
-		return daybook.Say("the far side is asked again.")
 	case a.Act == "resolve":
-		return daybook.Say("not done, as you said: tried again at %s, with the next wire key.", clock(a.Run.Due, a.At, location(a.Run.Zone)))
+		return a.resolved()
 	}
 	return daybook.Say("%s.", a.Run.State)
+}
+
+// resolved says what became of an effect by the word of a person. It is chosen by that word, never by where the run stands: by
+// now that may have moved on.
+func (a Acted) resolved() daybook.Text {
+	s, what := a.Said, daybook.Say("effect %s", a.Said.Step)
+	if a.Key.IsUndo() {
+		what = daybook.Say("the undo of %s", a.Said.Step)
+	}
+	at := clock(s.Due, a.At, location(a.Run.Zone))
+	switch {
+	case s.Whole && s.As == daybook.AsDone:
+		return daybook.Say("done, as you said: its effect is never begun again.")
+	case s.Whole && s.As == daybook.AsNotDone:
+		return daybook.Say("not done, as you said: tried again at %s, with the next wire key.", at)
+	case s.Whole:
+		return daybook.Say("the far side is asked again.")
+	case s.As == daybook.AsDone && len(s.Left) > 0:
+		return daybook.Say("%s is done, as you said, and is never begun again. Still unknown: %s. The run goes on once that is settled too.", what, daybook.Words(s.Left))
+	case s.As == daybook.AsDone:
+		return daybook.Say("%s is done, as you said, and is never begun again. The run goes on with what is left, at %s.", what, at)
+	case s.As == daybook.AsNotDone && len(s.Left) > 0:
+		return daybook.Say("%s is not done, as you said: it is begun again, with the next wire key. Still unknown: %s. The run goes on once that is settled too.", what, daybook.Words(s.Left))
+	case s.As == daybook.AsNotDone:
+		return daybook.Say("%s is not done, as you said. The run goes on at %s, and begins it again, with the next wire key.", what, at)
+	case s.Asks == daybook.ReasonUnsettled:
+		return daybook.Say("%s is unknown still. The run goes on at %s, and asks the far side when it comes to it.", what, at)
+	}
+	return daybook.Say("the far side is asked again about %s.", what)
 }
 
 // forOnce reports whether only `daybook once` runs what the act left to be run.
