@@ -51,6 +51,7 @@ var (
 	markRows = regexp.MustCompile(`/\*rows ([tb ]+)\*/`)
 	markOnly = regexp.MustCompile(`/\*alone ([\w.]+)\*/`)
 	dollar   = regexp.MustCompile(`\$(\d+)`)
+	bound    = regexp.MustCompile(`LIMIT (\$\d+)`)
 )
 
 func rewriteSQLite(text string) string {
@@ -66,6 +67,9 @@ func rewriteSQLite(text string) string {
 		}
 		return "VALUES (" + strings.Join(marks, ", ") + ")"
 	})
+	// A parameter that stands for a limit by itself is looked at by SQLite's planner, which then plans the statement again
+	// whenever it is bound: half the time of a claim.
+	text = bound.ReplaceAllString(text, "LIMIT 0 + ${1}")
 	return dollar.ReplaceAllString(text, "?$1")
 }
 
