@@ -37,13 +37,18 @@ func (w *World) ends() {
 	for _, r := range w.history.seen() {
 		w.endOf(r)
 	}
+	w.strangers()
+	w.extended()
+	w.windows()
+}
+
+// strangers: whatever is in the book belongs to a run.
+func (w *World) strangers() {
 	for _, e := range w.far.book {
 		if _, ok := w.history.runs[readWire(e.wireKey).run]; !ok {
 			w.fault("the far side has %s, and there is no such run", e.wireKey)
 		}
 	}
-	w.extended()
-	w.windows()
 }
 
 // endOf: the rows of a run and the book say the same.

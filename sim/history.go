@@ -53,7 +53,10 @@ func historySchema() []string {
 type history struct {
 	w      *World
 	db     *sql.DB
-	read   *sql.Stmt
+	read   *sql.Stmt // what changed
+	next   *sql.Stmt // when a run with subjects is to be looked at
+	look   time.Time // its answer
+	stale  bool      // something may have changed since
 	seq    int64
 	live   map[string]*liveRow
 	runs   map[string]*runRow
@@ -121,15 +124,22 @@ func newHistory(t testing.TB, w *World, path string) *history {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &history{w: w, db: db, live: map[string]*liveRow{}, runs: map[string]*runRow{}, steps: map[string]map[string]*stepRow{}, letter: map[string]*letterRow{}, byHand: map[string]bool{},
+	read, err := db.PrepareContext(w.ctx, "SELECT seq, tab, op, cells FROM sim_changes WHERE seq > ? ORDER BY seq")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := db.PrepareContext(w.ctx, "SELECT CASE WHEN EXISTS (SELECT 1 FROM daybook_ends) THEN 1 ELSE COALESCE((SELECT MIN(look_us) FROM daybook_fans WHERE look_us > 0), 0) END")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &history{w: w, db: db, read: read, next: next, stale: true, live: map[string]*liveRow{}, runs: map[string]*runRow{}, steps: map[string]map[string]*stepRow{}, letter: map[string]*letterRow{}, byHand: map[string]bool{},
 		last: map[string]*letterRow{}, alerts: map[string]*alertRow{}, cursor: map[string]int64{}, paused: map[string]bool{}, lines: map[string]string{},
 		fences: map[string]int64{}, fires: map[string]bool{}, spans: map[string][]span{}}
 }
 
 func (h *history) close() {
-	if h.read != nil {
-		_ = h.read.Close()
-	}
+	_ = h.read.Close()
+	_ = h.next.Close()
 	_ = h.db.Close()
 }
 
@@ -149,6 +159,7 @@ func (c change) n(i int) int64 {
 
 // observe reads what changed since the last time, and holds each change against the promises.
 func (h *history) observe(during string) {
+	h.stale = true
 	changes := h.changes()
 	cursors := make(map[string]int64)
 	for _, c := range changes {
@@ -165,12 +176,6 @@ func (h *history) observe(during string) {
 
 func (h *history) changes() (list []change) {
 	ctx := h.w.ctx
-	var err error
-	if h.read == nil {
-		if h.read, err = h.db.PrepareContext(ctx, "SELECT seq, tab, op, cells FROM sim_changes WHERE seq > ? ORDER BY seq"); err != nil {
-			panic(err)
-		}
-	}
 	rows, err := h.read.QueryContext(ctx, h.seq)
 	if err != nil {
 		panic(err)
@@ -215,16 +220,26 @@ func (h *history) standing() (s standing) {
 	if first != 0 {
 		s.due = time.UnixMicro(first)
 	}
-	if !h.w.fans {
-		return s
-	}
-	var look int64
-	h.w.query("SELECT CASE WHEN EXISTS (SELECT 1 FROM daybook_ends) THEN 1 ELSE COALESCE((SELECT MIN(look_us) FROM daybook_fans WHERE look_us > 0), 0) END",
-		func(rows *sql.Rows) error { return rows.Scan(&look) })
-	if look != 0 {
-		s.looks = time.UnixMicro(look)
+	if h.w.fans {
+		s.looks = h.looks()
 	}
 	return s
+}
+
+// looks is when a run with subjects is to be looked at, read again when anything may have changed.
+func (h *history) looks() time.Time {
+	if !h.stale {
+		return h.look
+	}
+	var look int64
+	if err := h.next.QueryRowContext(h.w.ctx).Scan(&look); err != nil {
+		panic(err)
+	}
+	h.stale, h.look = false, time.Time{}
+	if look != 0 {
+		h.look = time.UnixMicro(look)
+	}
+	return h.look
 }
 
 // row is a run as a page shows it.

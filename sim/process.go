@@ -54,6 +54,8 @@ type attempt struct {
 type service struct {
 	name  string
 	tick  func(ctx context.Context, now time.Time) (bool, error)
+	turns chan time.Time // one for each call; nil before the first
+	calls int
 	busy  bool // the rest is guarded by World.mu
 	more  bool
 	fails int // in a row
@@ -206,8 +208,10 @@ func (p *process) wants(s *service, rows standing) (at time.Time, ok bool) {
 		switch {
 		case rows.leases:
 			return s.last.Add(p.exec.Every()), true
-		case rows.parked:
+		case rows.parked && s.calls%2 == 0:
 			return s.last.Add(10 * time.Minute), true
+		case rows.parked: // after so long a time it only notices that it was away
+			return s.last.Add(2 * lease / 3), true
 		}
 		return at, false
 	}
@@ -219,26 +223,38 @@ func (p *process) lag() time.Duration {
 	return time.Duration(p.name[1]-'0') * 40 * time.Second
 }
 
-// start calls a service once, in a goroutine of its own.
+// start calls a service once. Each has a goroutine of its own, as long as the process lives.
 func (p *process) start(s *service) {
-	w := p.w
 	s.busy, s.more, s.last = true, false, now()
-	at := p.now()
-	go func() {
-		more, err := s.tick(p.ctx, at)
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		s.busy, s.more = false, more
-		switch {
-		case err != nil:
-			s.fails = min(s.fails+1, 5)
-		case more:
-			s.fails, s.idle = 0, 0
-		default:
-			s.fails, s.idle = 0, min(s.idle+1, 5)
-		}
-	}()
+	s.calls++
+	if s.turns == nil {
+		s.turns = make(chan time.Time, 1)
+		go p.loop(s)
+	}
+	s.turns <- p.now()
 	synctest.Wait()
+}
+
+func (p *process) loop(s *service) {
+	for {
+		select {
+		case at := <-s.turns:
+			more, err := s.tick(p.ctx, at)
+			p.w.mu.Lock()
+			s.busy, s.more = false, more
+			switch {
+			case err != nil:
+				s.fails = min(s.fails+1, 5)
+			case more:
+				s.fails, s.idle = 0, 0
+			default:
+				s.fails, s.idle = 0, min(s.idle+1, 5)
+			}
+			p.w.mu.Unlock()
+		case <-p.died:
+			return
+		}
+	}
 }
 
 // kill ends a process at once: nothing that it is at goes on, and nobody there hears of anything.

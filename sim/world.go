@@ -207,12 +207,12 @@ func newTemplate(t testing.TB) *template {
 	path := filepath.Join(tpl.dir, "template.db")
 	w := &World{ctx: t.Context(), base: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), start: now()}
 	w.open(t, path)
-	w.history = newHistory(t, w, path)
 	for _, text := range historySchema() {
 		if _, err := w.db.Write.ExecContext(w.ctx, text); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
 	}
+	w.history = newHistory(t, w, path)
 	w.close()
 	file, err := os.ReadFile(path)
 	if err != nil {
