@@ -78,12 +78,16 @@ type Breaker struct {
 // closed returns how a breaker stands after a success, or when nothing is left to be tried.
 func (b Breaker) closed(won bool) Breaker { return Breaker{Won: won, Back: b.Back, After: b.After} }
 
+// heldFor is how long it takes, once what the breaker tried waits for the serial key of another run, until another is tried.
+const heldFor = 10 * time.Second
+
 // SubjectEnd is something that became of the run of a subject.
 type SubjectEnd struct {
 	ID     string
 	Key    Key
 	Done   bool
 	Failed bool // an attempt failed
+	Held   bool // it has not ended: another run has its serial key
 	Error  string
 	At     time.Time
 }
@@ -98,10 +102,13 @@ type Fanout struct {
 	MoreEnds  bool         // than these
 	Waiting   bool         // some wait for their turn
 	Unstarted bool         // of a run that a person asked to end: some have not started
-	Out       int          // let go, due, and not ended; no more than asked about
-	UnderWay  bool         // some are live
-	Failed    bool         // some have an open letter of kind failed, or undo
-	Unknown   bool         // some have one of kind unknown
+	// Out is how many are let go, due, and not ended; no more than asked about. Who waits for a serial key is not at work, and may
+	// wait for days: of those that wait for the same one the first does not count, the others do, for their line gets no shorter
+	// by more of them.
+	Out      int
+	UnderWay bool // some are live
+	Failed   bool // some have an open letter of kind failed, or undo
+	Unknown  bool // some have one of kind unknown
 }
 
 // Letters reports whether letters of subjects stand open.
@@ -150,7 +157,7 @@ func (f *Fanout) Next(p Policy, portion int, now time.Time) FanMove {
 		if m.Breaker.Won && f.Out <= portion/2 {
 			m.LetGo = portion - f.Out
 		} else if !m.Breaker.Won { // should all of them fail alike, it was no more than it takes
-			m.LetGo = max(min(portion, BreakerSubjects)-len(m.Breaker.Failed)-f.Out, 0)
+			m.LetGo = max(min(portion, BreakerSubjects-len(m.Breaker.Failed))-f.Out, 0)
 		}
 	}
 	m.Rests = !f.UnderWay
@@ -163,7 +170,7 @@ func (f *Fanout) Next(p Policy, portion int, now time.Time) FanMove {
 // follow takes note of one end. It reports whether the ladder of the breaker is used up with it.
 func (m *FanMove) follow(e SubjectEnd, p Policy, parent Key, now time.Time) (used bool) {
 	b := &m.Breaker
-	if !e.Done && !e.Failed && e.Key <= b.After { // it may wait again
+	if !e.Done && !e.Failed && !e.Held && e.Key <= b.After { // it may wait again
 		b.After = ""
 	}
 	switch {
@@ -172,8 +179,11 @@ func (m *FanMove) follow(e SubjectEnd, p Policy, parent Key, now time.Time) (use
 		*b = b.closed(true)
 	case b.Open && e.Key == b.Trial:
 		b.Trial = ""
-		if !e.Failed { // a person took it away: another is tried
+		if !e.Failed { // a person took it away, or it waits: another is tried
 			b.Next = now
+			if e.Held {
+				b.Next = now.Add(heldFor)
+			}
 			return false
 		}
 		b.Step++

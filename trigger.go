@@ -243,10 +243,10 @@ func decide(a Ask, s Standing) Reply {
 	if s.Undoing && !byClock && (s.State == Done || s.State == Dead) {
 		return refused(BecauseUndoing)
 	}
+	if s.FannedOut && replay && s.Failed { // whatever else is under way: one of them may wait for days
+		return started(ActReplaySubjects, BecauseReplayed)
+	}
 	if s.FannedOut && !s.UnderWay && (s.Failed || s.Unknown) {
-		if replay && s.Failed {
-			return started(ActReplaySubjects, BecauseReplayed)
-		}
 		return refused(BecauseSubjects)
 	}
 	switch s.State {

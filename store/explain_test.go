@@ -115,6 +115,7 @@ var looked = []struct {
 	{"park", []any{"job1:w20001", "job1:w20001/s"}},
 	{"letGoHolder", []any{"job1:w20001", "job1:w20001/s"}},
 	{"unpark", []any{"job1:w20001"}},
+	{"insertHeld", []any{"t", "t", "t", "b"}},
 	{"selectEnds", []any{"job1:w20001", int64(100)}},
 	{"deleteEnds", []any{"job1:w20001", list}},
 	{"selectEnded", []any{""}},

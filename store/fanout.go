@@ -29,6 +29,10 @@ const closeBreaker = `UPDATE daybook_fans SET breaker = $2 WHERE key = $1`
 const insertEnds = `WITH v (parent, id, key, done, failed, error, at_us) AS (/*rows t t t b b t b*/)
 INSERT INTO daybook_ends (parent, id, key, done, failed, error, at_us) SELECT * FROM v WHERE TRUE`
 
+const insertHeld = `WITH v (parent, id, key, at_us) AS (/*rows t t t b*/)
+INSERT INTO daybook_ends (parent, id, key, held, at_us) SELECT v.parent, v.id, v.key, 1, v.at_us FROM v
+WHERE EXISTS (SELECT 1 FROM daybook_fans f WHERE f.key = v.parent)`
+
 // fans writes what moves mean to runs with subjects: that they were listed, and what became of their subjects.
 func (t *tx) fans(ctx context.Context, ts []daybook.Transition) error {
 	var ends [][]any
@@ -140,15 +144,19 @@ func (s *Store) NextLook(ctx context.Context) (time.Time, error) {
 // The update locks the row, so that one look comes after the other.
 const takeFan = `UPDATE daybook_fans SET looks = looks + 1 WHERE key = $1 RETURNING faulty, fault, breaker`
 
-const selectEnds = `SELECT id, key, done, failed, error, at_us FROM daybook_ends WHERE parent = $1 ORDER BY id LIMIT $2`
+const selectEnds = `SELECT id, key, done, failed, held, error, at_us FROM daybook_ends WHERE parent = $1 ORDER BY id LIMIT $2`
 
 const deleteEnds = `DELETE FROM daybook_ends WHERE parent = $1 AND id /*in $2*/`
 
 // In one statement, so that all of it is of one instant. Whoever waits is looked for behind the last that was let go: what
-// stands before it in the index is what many others have left behind.
+// stands before it in the index is what many others have left behind. Runs of a job that stands still count as let go: all of
+// its others stand still, too.
 const selectFanout = `SELECT COALESCE((SELECT 1 FROM daybook_live w WHERE w.parent = $1 AND w.hold = 'turn' AND w.key > $4 ORDER BY w.key LIMIT 1),
     (SELECT 1 FROM daybook_live w WHERE w.parent = $1 AND w.hold = 'turn' LIMIT 1), 0),
-  (SELECT count(*) FROM (SELECT 1 FROM daybook_live o WHERE o.parent = $1 AND o.parent <> '' AND o.hold <> 'turn' AND o.hold <> 'breaker' AND o.due_us <= $2 LIMIT $3) outs),
+  (SELECT count(*) FROM (SELECT 1 FROM daybook_live o WHERE o.parent = $1 AND o.parent <> '' AND o.hold <> 'turn'
+    AND o.hold IN ('', 'paused', 'no definition', 'restored', 'clock not confirmed') AND o.due_us <= $2 LIMIT $3) outs)
+  + (SELECT count(*) - count(DISTINCT s.serial) FROM (SELECT h.serial FROM daybook_live h WHERE h.parent = $1 AND h.parent <> '' AND h.hold <> 'turn'
+    AND h.hold = 'waiting for serial key' LIMIT $3) s),
   COALESCE((SELECT 1 FROM daybook_live u WHERE u.parent = $1 AND u.parent <> '' AND u.hold <> 'turn' LIMIT 1), 0),
   COALESCE((SELECT 1 FROM daybook_letters f WHERE f.parent = $1 AND f.parent <> '' AND f.state = 'open' AND f.kind <> 'unknown' LIMIT 1), 0),
   COALESCE((SELECT 1 FROM daybook_letters k WHERE k.parent = $1 AND k.parent <> '' AND k.state = 'open' AND k.kind = 'unknown' LIMIT 1), 0)`
@@ -199,9 +207,9 @@ func (t *tx) takeEnds(ctx context.Context, k daybook.Key, f *daybook.Fanout) err
 	var ids []string
 	if err := t.query(ctx, selectEnds, func(rows *sql.Rows) error {
 		var e daybook.SubjectEnd
-		var done, failed, ended int64
-		err := rows.Scan(&e.ID, &e.Key, &done, &failed, &e.Error, &ended)
-		e.Done, e.Failed, e.At = done != 0, failed != 0, at(ended)
+		var done, failed, held, ended int64
+		err := rows.Scan(&e.ID, &e.Key, &done, &failed, &held, &e.Error, &ended)
+		e.Done, e.Failed, e.Held, e.At = done != 0, failed != 0, held != 0, at(ended)
 		f.Ends, ids = append(f.Ends, e), append(ids, e.ID)
 		return err
 	}, string(k), int64(endsAtOnce)); err != nil || len(ids) == 0 {
@@ -298,8 +306,10 @@ func (t *tx) lookedAt(ctx context.Context, f *daybook.Fanout, m daybook.FanMove,
 const letGo = `UPDATE daybook_live SET hold = '', due_us = $2 WHERE key /*pick(*/SELECT w.key FROM daybook_live w
   WHERE w.parent = $1 AND w.hold = 'turn' AND w.key > $4 ORDER BY w.key LIMIT $3 /*lock*//*)*/ RETURNING key`
 
+// Not those that would wait for the serial key of another.
 const letGoParked = `UPDATE daybook_live SET hold = '', due_us = $2 WHERE key /*pick(*/SELECT w.key FROM daybook_live w
-  WHERE w.parent = $1 AND w.parent <> '' AND w.hold <> 'turn' AND w.hold = 'breaker' ORDER BY w.due_us, w.key LIMIT $3 /*lock*//*)*/ RETURNING key`
+  WHERE w.parent = $1 AND w.parent <> '' AND w.hold <> 'turn' AND w.hold = 'breaker'
+    AND NOT EXISTS (SELECT 1 FROM daybook_locks k WHERE k.serial = w.serial AND w.serial <> '' AND k.key <> w.key) ORDER BY w.due_us, w.key LIMIT $3 /*lock*//*)*/ RETURNING key`
 
 // letGoWaiting lets so many of those that wait for their turn be claimed, behind the last that was, then from the start.
 func (t *tx) letGoWaiting(ctx context.Context, parent *daybook.Run, m *daybook.FanMove, n int64, now time.Time) (keys []string, err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -84,14 +85,30 @@ func (t *tx) choose(ctx context.Context, c *choice, found []candidate, n int, no
 		}
 	}
 	var park []string
+	var held [][]any
 	for _, f := range behind {
-		if locks[f.serial].firm {
-			park = append(park, f.key)
-		} else {
+		l := locks[f.serial]
+		if !l.firm {
 			c.passed[f.key] = true
+			continue
+		}
+		park = append(park, f.key)
+		if parent := parentOf(f.key); parent != "" && parent != parentOf(l.key) {
+			held = append(held, []any{parent, t.s.newID(), f.key, us(now)})
 		}
 	}
+	if err := t.bulk(ctx, insertHeld, held, nil); err != nil {
+		return err
+	}
 	return t.parkSerial(ctx, park)
+}
+
+// parentOf returns the key under which the run of a subject stands; empty: it is none.
+func parentOf(key string) string {
+	if i := strings.IndexByte(key, '/'); i >= 0 {
+		return key[:i]
+	}
+	return ""
 }
 
 // locksOf returns who has the serial keys of candidates.

@@ -21,6 +21,9 @@ var fanoutCases = []example{
 	{"letters of subjects share one alert, which ends with the last of them", sharedAlert},
 	{"a run whose subjects left only letters keeps no other of its line waiting, and is a good window", onlyLetters},
 	{"the breaker's letter is replayed, and everything goes on", breakerReplayed},
+	{"a subject whose serial key another run has keeps no other from its turn, and the breaker judges without it", heldByKey},
+	{"what the breaker tries may have to wait for its serial key: another is tried", triedHeld},
+	{"subjects that share one serial key are let go no faster than they are done", oneKeyForAll},
 }
 
 // listed is a parent whose listing is complete, with so many subjects.
@@ -315,4 +318,115 @@ func breakerReplayed(k *kit) {
 	alerts, err := k.s.Alerts(k.ctx, true, 10)
 	k.ok(err)
 	equal(k, "alerts", len(alerts), 0)
+}
+
+// unknownOn leaves an effect unknown of another job, which has the serial keys of subjects then.
+func (k *kit) unknownOn(subjects ...string) (j *daybook.Job, runs []*daybook.Run) {
+	k.Helper()
+	j = Job("charge", Once, on("sub:{subject}"))
+	for _, s := range subjects {
+		k.subject(j, "2026-03-01", s, 0)
+		r := k.one()
+		k.begin(r, j)
+		k.end(r, j, daybook.Outcome{Result: daybook.ResultUnknown, Error: "reset"})
+		r = k.find(r.Key)
+		equal(k, "holder", k.lock("sub:"+s).Key, r.Key)
+		equal(k, "state", r.State, daybook.Dead)
+		runs = append(runs, r)
+	}
+	return j, runs
+}
+
+// works lets rounds of looks and claims pass, a minute each, until nothing is left to be claimed for longer than the ladder.
+func (k *kit) works(j *daybook.Job, o daybook.Outcome) (ended int) {
+	k.Helper()
+	for idle := 0; idle < 4; idle++ {
+		k.look(j)
+		for _, r := range k.claim(100) {
+			k.end(r, j, o)
+			ended++
+			idle = 0
+		}
+		k.look(j)
+		k.now = k.now.Add(time.Minute)
+	}
+	return ended
+}
+
+var down = daybook.Outcome{Result: daybook.ResultNotDone, Error: "503 from the gateway"}
+
+func heldByKey(k *kit) {
+	short := func(j *daybook.Job) { j.Retry = daybook.Retry{Backoff: []time.Duration{time.Minute}, Jitter: -1} }
+	for _, held := range [][]string{{"s002"}, {"s000", "s001", "s002", "s003", "s004", "s005", "s006"}} {
+		k.apart(fmt.Sprintf("%d held", len(held)), func(k *kit) {
+			other, unknown := k.unknownOn(held...)
+			j := subjectsJob(short, on("sub:{subject}"))
+			p := k.listed(j, "2026-03-02", 12)
+			k.works(j, down)
+			if p = k.find(p.Key); p.State != daybook.Dead || p.Reason != daybook.ReasonBreaker || p.Letter == nil {
+				n, err := k.s.Subjects(k.ctx, p.Key)
+				k.Fatalf("%s (%s), %d wait for their turn, %+v %v", p.State, p.Reason, n.Waiting, n, err)
+			}
+			alerts, err := k.s.Alerts(k.ctx, true, 10)
+			k.ok(err)
+			equal(k, "alerts about the breaker", len(slices.DeleteFunc(alerts, func(a daybook.Alert) bool { return a.Kind != daybook.AlertBreakerOpen })), 1)
+			m, err := p.Replay("ops", "", k.now)
+			k.ok(err)
+			Apply(k.ctx, k, k.s, m)
+			equal(k, "done once the gateway is up", k.works(j, done), 12-len(held))
+			p = k.find(p.Key)
+			equal(k, "state", p.State, daybook.Running)
+			for _, s := range held {
+				equal(k, "hold of "+s, k.find(p.Key+"/"+daybook.Key(s)).Hold, daybook.ReasonSerial)
+			}
+			for _, r := range unknown {
+				m, err := k.find(r.Key).Resolve(daybook.AsDone, other.Policy(), "ops", "seen", k.now)
+				k.ok(err)
+				Apply(k.ctx, k, k.s, m)
+			}
+			equal(k, "done once their keys are free", k.works(j, done), len(held))
+			equal(k, "state", k.find(p.Key).State, daybook.Done)
+		})
+	}
+}
+
+func triedHeld(k *kit) {
+	k.unknownOn("s005", "s006")
+	j := subjectsJob(on("sub:{subject}"), func(j *daybook.Job) {
+		j.Retry = daybook.Retry{Backoff: []time.Duration{time.Minute, time.Minute}, Jitter: -1}
+	})
+	p := k.listed(j, "2026-03-02", 12)
+	k.look(j)
+	for _, r := range k.claim(10) {
+		k.end(r, j, down)
+	}
+	k.look(j)
+	k.now = k.now.Add(time.Minute)
+	for want := 2; want > 0; want-- {
+		k.look(j)
+		equal(k, "claimed of what waits for its key", len(k.claim(10)), 0)
+		k.look(j)
+		equal(k, "tried at once", len(k.claim(10)), 0)
+		k.now = k.now.Add(10 * time.Second)
+	}
+	k.look(j)
+	r := k.one()
+	equal(k, "tried", r.Key, p.Key+"/s007")
+	k.end(r, j, done)
+	equal(k, "done after it", k.works(j, done), 9)
+	equal(k, "hold", k.find(p.Key+"/s005").Hold, daybook.ReasonSerial)
+}
+
+func oneKeyForAll(k *kit) {
+	j := subjectsJob(on("gateway"))
+	p := k.listed(j, "2026-03-02", 40)
+	for ended := 0; ended < 40; ended++ {
+		k.look(j)
+		k.end(k.one(), j, done)
+		if n := k.number(`SELECT count(*) FROM daybook_live WHERE parent = '%s' AND hold = 'waiting for serial key'`, p.Key); n > 10 {
+			k.Fatalf("%d wait for the key after %d were done", n, ended)
+		}
+	}
+	k.look(j)
+	equal(k, "state", k.find(p.Key).State, daybook.Done)
 }

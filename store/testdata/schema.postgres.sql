@@ -100,6 +100,7 @@ daybook_ends.done bigint not null default 0
 daybook_ends.failed bigint not null default 0
 daybook_ends.error text not null default ''::text
 daybook_ends.at_us bigint not null
+daybook_ends.held bigint not null default 0
 CREATE UNIQUE INDEX daybook_ends_pkey ON public.daybook_ends USING btree (parent, id);
 daybook_fans.key text collate C not null
 daybook_fans.job text collate C not null
@@ -219,7 +220,7 @@ CREATE INDEX daybook_live_frozen ON public.daybook_live USING btree (frozen_us) 
 CREATE INDEX daybook_live_job ON public.daybook_live USING btree (job);
 CREATE INDEX daybook_live_lease ON public.daybook_live USING btree (lease_us) WHERE (lease_us > 0);
 CREATE INDEX daybook_live_line ON public.daybook_live USING btree (line, start_us) WHERE (line <> ''::text);
-CREATE INDEX daybook_live_out ON public.daybook_live USING btree (parent, due_us) WHERE ((parent <> ''::text) AND (hold <> 'turn'::text));
+CREATE INDEX daybook_live_out ON public.daybook_live USING btree (parent, hold, due_us) WHERE ((parent <> ''::text) AND (hold <> 'turn'::text));
 CREATE UNIQUE INDEX daybook_live_overlap ON public.daybook_live USING btree (line) WHERE ((line <> ''::text) AND (state = 'running'::text));
 CREATE UNIQUE INDEX daybook_live_pkey ON public.daybook_live USING btree (key);
 CREATE INDEX daybook_live_rests ON public.daybook_live USING btree (job) WHERE (rests = 1);

@@ -100,7 +100,7 @@ CREATE TABLE daybook_ends (
   done   BIGINT NOT NULL DEFAULT 0,
   failed BIGINT NOT NULL DEFAULT 0,
   error  TEXT   NOT NULL DEFAULT '',
-  at_us  BIGINT NOT NULL,
+  at_us  BIGINT NOT NULL, held BIGINT NOT NULL DEFAULT 0,
   PRIMARY KEY (parent, id)
 ) WITHOUT ROWID;
 CREATE TABLE daybook_fans (
@@ -218,7 +218,7 @@ CREATE INDEX daybook_live_frozen ON daybook_live (frozen_us) WHERE frozen_us > 0
 CREATE INDEX daybook_live_job ON daybook_live (job);
 CREATE INDEX daybook_live_lease ON daybook_live (lease_us) WHERE lease_us > 0;
 CREATE INDEX daybook_live_line ON daybook_live (line, start_us) WHERE line <> '';
-CREATE INDEX daybook_live_out ON daybook_live (parent, due_us) WHERE parent <> '' AND hold <> 'turn';
+CREATE INDEX daybook_live_out ON daybook_live (parent, hold, due_us) WHERE parent <> '' AND hold <> 'turn';
 CREATE UNIQUE INDEX daybook_live_overlap ON daybook_live (line) WHERE line <> '' AND state = 'running';
 CREATE INDEX daybook_live_rests ON daybook_live (job) WHERE rests = 1;
 CREATE INDEX daybook_live_serial ON daybook_live (serial, priority, due_us, key) WHERE hold = 'waiting for serial key';
