@@ -158,7 +158,7 @@ func (r *Run) Question(p Policy, now time.Time) (Transition, bool) {
 		q := p.ofStep(e)
 		switch {
 		case e.Says.Asks: // the work asks, in its next attempt
-		case p.Asks:
+		case p.asks(r):
 			ask = true
 		case !q.remembersAt(e, now):
 			person = e.Error

@@ -178,8 +178,10 @@ type Job struct {
 	// ProbeURL is asked about an effect instead of a command.
 	ProbeURL string `json:",omitempty"`
 	// HasProbe says that a registered Go function can be asked; set by the engine.
-	HasProbe bool    `json:",omitempty"`
-	Undo     Command `json:",omitzero"`
+	HasProbe bool `json:",omitempty"`
+	// ProbeUndo says that the probe knows of undos, too, and answers for them under their own wire keys.
+	ProbeUndo bool    `json:",omitempty"`
+	Undo      Command `json:",omitzero"`
 	// UndoURL takes an effect back instead of a command.
 	UndoURL   string        `json:",omitempty"`
 	Remembers time.Duration // 0: the far side remembers nothing; Forever

@@ -228,6 +228,12 @@ func TestPolicyOfAJob(t *testing.T) {
 	if !j.Policy().Asks {
 		t.Error("a probe is not asked")
 	}
+	if j.Policy().AsksUndo {
+		t.Error("a probe that knows of charges is asked about an undo")
+	}
+	if j.ProbeUndo = true; !j.Policy().AsksUndo {
+		t.Error("a probe that knows of undos is not asked about one")
+	}
 	j.Probe, j.ProbeURL = Command{}, "http://127.0.0.1/probe"
 	if !j.Policy().Asks {
 		t.Error("a URL is not asked")

@@ -249,7 +249,7 @@ func (r *Run) comeToOpen(e *StepRecord, ask StepAsk, p Policy, now time.Time) St
 	switch {
 	case ask.Says.Asks && c.Asked != CannotTell:
 		return StepAnswer{Do: StepAsks, Record: &c, Write: true}
-	case (ask.Says.Asks || !p.Asks || c.Asked == CannotTell) && q.remembersAt(&c, now):
+	case (ask.Says.Asks || !p.asks(r) || c.Asked == CannotTell) && q.remembersAt(&c, now):
 		return StepAnswer{Do: StepBegin, Record: c.begun(r, ask, now), Write: true}
 	}
 	return r.seen(stop(&c, Unknown(Conflict("whether step %s happened is unknown, and is settled first", c.Step))))

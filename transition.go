@@ -170,6 +170,7 @@ type Activity struct {
 type Policy struct {
 	Retry     Retry
 	Asks      bool          // the far side can be asked
+	AsksUndo  bool          // it can be asked about an undo, too
 	Remembers time.Duration // how long it answers a repeated wire key
 	Settles   time.Duration // a probe's no counts only this long after the last try ended
 	Lists     bool          // a run without a subject names its subjects, and does nothing else
@@ -177,7 +178,16 @@ type Policy struct {
 
 // Policy returns what j says about ends of attempts.
 func (j *Job) Policy() Policy {
-	return Policy{Retry: j.Retry, Asks: j.Asks(), Remembers: j.Remembers, Settles: j.Settles, Lists: j.Fans()}
+	return Policy{Retry: j.Retry, Asks: j.Asks(), AsksUndo: j.Asks() && j.ProbeUndo, Remembers: j.Remembers, Settles: j.Settles, Lists: j.Fans()}
+}
+
+// asks reports whether the far side can be asked about the effects of r. Who can be asked about charges need not know of refunds:
+// "no such charge" would be read as "not refunded", and the refund begun again.
+func (p Policy) asks(r *Run) bool {
+	if r.Key.IsUndo() {
+		return p.AsksUndo
+	}
+	return p.Asks
 }
 
 // remembersAt reports whether the far side still answers the current wire key of e at an instant, with the margin kept.
@@ -198,7 +208,7 @@ func (r *Run) Begin(p Policy, now time.Time) (*StepRecord, bool) {
 	case EffectDone, EffectBegun:
 		return nil, false
 	case EffectUnknown:
-		if p.Asks && e.Doubt != was.Doubt || !p.remembersAt(&e, now) { // where there is a probe it is asked first
+		if p.asks(r) && e.Doubt != was.Doubt || !p.remembersAt(&e, now) { // where there is a probe it is asked first
 			return nil, false
 		}
 		e.Open = true
@@ -276,7 +286,7 @@ func (r *Run) Unsettled(p Policy, now time.Time) Transition {
 	e = r.gate(e)
 	t.Effect = e
 	switch {
-	case p.Asks:
+	case p.asks(r):
 		return r.ask(t, now)
 	case e.Forgotten():
 		return r.dead(t, LetterUnknown, e.Error, now)
@@ -320,7 +330,7 @@ func (r *Run) notDoneOnce(t Transition, o Outcome, p Policy, now time.Time) Tran
 		t.To, t.Reason, t.Due = Retryable, ReasonRetry, now.Add(busyDelay(o))
 		return t
 	}
-	if p.Asks {
+	if p.asks(r) {
 		return r.ask(t, now)
 	}
 	return r.repeatOrPerson(t, p, o, now)
@@ -468,7 +478,7 @@ func (r *Run) Resolve(as Resolution, p Policy, who, note string, now time.Time) 
 		t.To, t.Reason, t.Due, t.Failures, t.Losses = Retryable, ReasonReplayed, now, 0, 0
 		return t, nil
 	case AsAsk:
-		if !p.Asks {
+		if !p.asks(r) {
 			return Transition{}, Conflict("%s has no probe that could be asked", r.Key).
 				WithHint("look at the far side yourself, then: daybook run resolve %s --step %s --as \"done|not-done\" --reason …", r.Key, e.Step)
 		}

@@ -62,7 +62,7 @@ func (r *Run) settleSteps(t Transition, o Outcome, p Policy, now time.Time) Tran
 	for _, e := range r.OpenSteps() {
 		q := p.ofStep(e)
 		why = "step " + e.Step + ": " + e.Error
-		outside := p.Asks && !e.Says.Asks
+		outside := p.asks(r) && !e.Says.Asks
 		switch {
 		case e.Asked == No:
 			due = later(due, e.EndedAt.Add(q.Settles))
@@ -219,7 +219,7 @@ func (r *Run) ResolveStep(step string, as Resolution, p Policy, who, note string
 		switch {
 		case next.Says.Asks:
 			t.To, t.Reason, t.Due = Retryable, ReasonUnsettled, now
-		case p.Asks:
+		case p.asks(r):
 			t.To, t.Reason, t.Due = Retryable, ReasonSettling, now
 		default:
 			return Transition{}, Conflict("step %s of %s has no probe that could be asked", step, r.Key).

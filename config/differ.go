@@ -73,7 +73,7 @@ func said(j *daybook.Job) []saying {
 		{word: "http.secret", value: NewSecret(call.Secret).String()}, {word: "http.idempotency_key_format", value: format},
 		{word: "env", value: pairs(j.Env), hidden: true}, {word: "dir", value: j.Dir}, {word: "user", value: j.User}, {word: "stdin", value: j.Stdin, hidden: true},
 		{word: "timeout", value: spell(j.Timeout)}, {word: "work", value: string(j.Work)}, {word: "effects", value: string(j.Effects)},
-		{word: "steps", value: yes(j.Steps)}, {word: "probe", value: oneLine(Mask(j.Probe.String()))}, {word: "probe_url", value: Mask(j.ProbeURL)},
+		{word: "steps", value: yes(j.Steps)}, {word: "probe", value: oneLine(Mask(j.Probe.String()))}, {word: "probe_url", value: Mask(j.ProbeURL)}, {word: "probe_undo", value: yes(j.ProbeUndo)},
 		{word: "undo", value: oneLine(Mask(j.Undo.String()))}, {word: "undo_url", value: Mask(j.UndoURL)}, {word: "remembers", value: spell(j.Remembers)}, {word: "settles", value: spell(j.Settles)},
 		{word: "missed", value: string(j.Missed)}, {word: "missed_after", value: spell(j.MissedAfter)}, {word: "catchup_window", value: spell(j.CatchupWindow)},
 		{word: "catchup_gap", value: spell(j.CatchupGap)}, {word: "overlap", value: string(j.Overlap)}, {word: "serial", value: j.Serial}, {word: "subjects", value: listing(j.Subjects)}, {word: "zone", value: j.Zone},

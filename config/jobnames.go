@@ -29,6 +29,8 @@ func jobTable() []name[draft] {
 		one("probe", "none", "command that asks the far side whether the effect with $DAYBOOK_WIRE_KEY happened: exit 0 yes, 1 no, else it cannot tell",
 			command, func(j *daybook.Job, v daybook.Command) { j.Probe = v }),
 		one("probe_url", "none", "URL that is asked the same, as GET URL?key=…&run=…&step=…", callURL, func(j *daybook.Job, v string) { j.ProbeURL = v }),
+		one("probe_undo", "false", "the probe knows of undos, too: it is asked about key#step~undo, with $DAYBOOK_UNDO=1 or &undo=true. Its no lets the undo begin again",
+			yesOrNo, func(j *daybook.Job, v bool) { j.ProbeUndo = v }),
 		one("steps", "false", "the work marks its own steps, each effect under a wire key of its own; else an attempt with effects: once is one effect as a whole",
 			yesOrNo, func(j *daybook.Job, v bool) { j.Steps = v }),
 		one("undo", "none", "command that takes a done effect back: $DAYBOOK_EFFECT_KEY and $DAYBOOK_EFFECT_RESULT say which, its own wire key is $DAYBOOK_WIRE_KEY",

@@ -159,7 +159,7 @@ func TestEveryNameOfTheManualIsKnown(t *testing.T) {
 	}{
 		{"top", words(topNames), laterTop, "version name url lang timezone database slots limits defaults retention channels alerts freeze subjects jobs outbox heartbeats"},
 		{"job", words(jobNames), laterJob, `priority owner runbook schedule timezone window calendar business_days clock_gap clock_repeat jitter run shell http
-			reconcile env dir user stdin timeout work effects steps probe probe_url undo undo_url remembers settles missed missed_after catchup_window catchup_gap
+			reconcile env dir user stdin timeout work effects steps probe probe_url probe_undo undo undo_url remembers settles missed missed_after catchup_window catchup_gap
 			overlap on_dead serial limit subjects zone retry expect formerly paused dry_run`},
 		{"slots", words(slotNames), nil, "live backfill"},
 		{"retention", words(retentionNames), nil, "log log_runs activity"},

@@ -23,6 +23,17 @@ func (r *reader) warnJob(d *draft, j *Job) {
 	if j.Priority == daybook.P0 && j.Effects == daybook.Once && !j.Steps && !j.Asks() && j.Remembers == 0 {
 		r.warn(d.place("effects"), daybook.Invalid("%s is P0 with effects: once and has neither probe, probe_url nor remembers: every unreported end will wait for a person", d.what).WithHint("add probe or probe_url, which asks the far side whether it happened, or remembers, how long it knows a repeated key"))
 	}
+	if j.ProbeUndo && !j.Asks() {
+		r.warn(d.place("probe_undo"), daybook.Invalid("%s: probe_undo is not used without probe or probe_url", d.what).WithHint("add the probe that knows of undos, or remove probe_undo"))
+	}
+	if j.Asks() && !j.ProbeUndo && j.Remembers == 0 && (j.UndoURL != "" || !j.Undo.IsZero()) {
+		at := "undo"
+		if j.UndoURL != "" {
+			at = "undo_url"
+		}
+		r.warn(d.place(at), daybook.Invalid("%s: its probe is not asked about an undo: one whose end nobody reports will wait for a person", d.what).
+			WithHint("when it finds a refund under the wire key of the undo, key#step~undo, say probe_undo: true"))
+	}
 	if j.Effects != daybook.Once {
 		for _, word := range []string{"probe", "probe_url", "remembers", "settles"} {
 			if at, ok := d.own(word); ok {

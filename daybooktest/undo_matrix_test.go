@@ -119,7 +119,8 @@ func (b *bank) work(remembers time.Duration) func(context.Context, *daybook.Run)
 // How the far side of a job of the matrix can be asked is in its name.
 const (
 	plain  = "plain"  // it cannot
-	asked  = "asked"  // it can
+	asked  = "asked"  // it can, about charges and refunds
+	deaf   = "deaf"   // it can, and knows of charges only
 	memory = "memory" // it cannot, and answers a repeated wire key
 )
 
@@ -167,6 +168,8 @@ var troubles = []trouble{
 	}},
 	{name: "killed after begin, cannot tell", job: asked, arm: func(m *matrix) { m.bank.before = m.lose; m.mute() }, kind: daybook.LetterUnknown},
 	{name: "killed after send, cannot tell", job: asked, arm: func(m *matrix) { m.bank.after = m.lose; m.mute() }, kind: daybook.LetterUnknown, booked: true},
+	{name: "killed after send, asked about charges only", job: deaf, arm: func(m *matrix) { m.bank.after = m.lose }, kind: daybook.LetterUnknown, booked: true},
+	{name: "killed after begin, asked about charges only", job: deaf, arm: func(m *matrix) { m.bank.before = m.lose }, kind: daybook.LetterUnknown},
 	{name: "killed in the probe", job: asked, arm: func(m *matrix) {
 		m.bank.after = m.lose
 		m.bank.asked = func() { m.bank.asked = nil; _ = m.lose() }
@@ -198,12 +201,22 @@ type matrix struct {
 func newMatrix(t *testing.T, db engine.DB) *matrix {
 	m := &matrix{t: t, e: daybooktest.New(t, db), db: db, bank: &bank{charges: map[string]int{}, refunds: map[string]int{}, under: map[string]int{}}}
 	var all []engine.Definition
-	for _, name := range []string{plain, asked, memory} {
+	for _, name := range []string{plain, asked, deaf, memory} {
 		j := daybook.Job{Name: name, Owner: "ops", Timezone: "UTC", Window: daybook.Day, Priority: daybook.P0, Effects: daybook.Once, Steps: true}
 		d := engine.Definition{Job: j, Env: func() (map[string]string, error) { return nil, once(&m.starting) }}
 		remembers := time.Duration(0)
 		switch name {
+		case deaf:
+			d.Ask = func(_ context.Context, wireKey string) (any, daybook.Answer, error) {
+				m.bank.mu.Lock()
+				defer m.bank.mu.Unlock()
+				if m.bank.charges[wireKey] > 0 {
+					return wireKey, daybook.Yes, nil
+				}
+				return "", daybook.No, nil
+			}
 		case asked:
+			d.Job.ProbeUndo = true
 			d.Ask = func(ctx context.Context, wireKey string) (any, daybook.Answer, error) {
 				return m.bank.ask(ctx, wireKey)
 			}

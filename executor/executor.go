@@ -533,7 +533,7 @@ func (x *Executor) policy(ctx context.Context, r *daybook.Run) (daybook.Policy, 
 	}
 	p := j.Policy()
 	if !x.goesOn(r) {
-		p.Asks, p.Remembers = false, 0
+		p.Asks, p.AsksUndo, p.Remembers = false, false, 0
 	}
 	return p, nil
 }

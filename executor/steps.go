@@ -222,7 +222,7 @@ func (x *Executor) questionSteps(ctx context.Context, f *flight, work Work, aske
 	for _, e := range f.run.OpenSteps() {
 		switch {
 		case e.Says.Asks:
-		case work.Prober == nil:
+		case work.Prober == nil, f.run.Key.IsUndo() && !work.Job.ProbeUndo:
 			found[e.Step] = nil
 		default:
 			found[e.Step] = x.ask(ctx, f.run, e, work)

@@ -25,7 +25,7 @@ var ourNames = []string{
 	"DAYBOOK_WIRE_KEY", "DAYBOOK_JOB", "DAYBOOK_KEY", "DAYBOOK_SUBJECT", "DAYBOOK_TRIGGER", "DAYBOOK_WINDOW",
 	"DAYBOOK_WINDOW_START", "DAYBOOK_WINDOW_END", "DAYBOOK_BUSINESS_DATE", "DAYBOOK_ATTEMPT", "DAYBOOK_FENCE",
 	"DAYBOOK_TOKEN", "DAYBOOK_PAYLOAD_FILE", "DAYBOOK_RESULT_FILE", "DAYBOOK_DRY_RUN",
-	"DAYBOOK_EFFECT_KEY", "DAYBOOK_EFFECT_STEP", "DAYBOOK_EFFECT_RESULT",
+	"DAYBOOK_UNDO", "DAYBOOK_EFFECT_KEY", "DAYBOOK_EFFECT_STEP", "DAYBOOK_EFFECT_RESULT",
 }
 
 // command makes ready to start what c says, for o. An error with CodePermanent says that it can never be started so;
@@ -88,6 +88,7 @@ func environment(o daybook.Order, as identity, files map[string]string) map[stri
 		"DAYBOOK_BUSINESS_DATE": o.Run.Window.Date,
 		"DAYBOOK_ATTEMPT":       strconv.Itoa(o.Attempt),
 		"DAYBOOK_FENCE":         strconv.FormatInt(o.Fence, 10),
+		"DAYBOOK_UNDO":          undoFlag(o.Run),
 		"TRACEPARENT":           traceparent(o),
 	} {
 		if value == "" { // absent rather than empty: a script under `set -u` then notices
@@ -103,6 +104,14 @@ func environment(o daybook.Order, as identity, files map[string]string) map[stri
 	maps.Copy(env, o.Rights)
 	maps.Copy(env, files)
 	return env
+}
+
+// undoFlag tells a probe that it is asked about an undo.
+func undoFlag(r *daybook.Run) string {
+	if r.Key.IsUndo() {
+		return "1"
+	}
+	return ""
 }
 
 func flatten(env map[string]string) []string {

@@ -527,6 +527,22 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+// A probe that is asked about an undo is told so, whatever this process was started with.
+func TestAProbeIsToldOfAnUndo(t *testing.T) {
+	t.Setenv("DAYBOOK_UNDO", "1")
+	for _, undo := range []bool{false, true} {
+		o := order(t, "true")
+		o.Job.Probe = shell(`echo "${DAYBOOK_UNDO-charge}"`)
+		want := `"charge"`
+		if undo {
+			o.Run.Key, want = o.Run.Key.Undo(), "1"
+		}
+		if got := quick().Probe(t.Context(), o, "k#charge"); string(got.Data) != want {
+			t.Errorf("undo %t: %s %s", undo, got.Data, got.Error)
+		}
+	}
+}
+
 func TestProbeThatHangs(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

@@ -61,6 +61,9 @@ func question(o daybook.Order, wireKey string, now time.Time) (outhttp.Request, 
 		return outhttp.Request{}, nil, badURL(err)
 	}
 	ask := "key=" + percent(wireKey) + "&run=" + percent(string(o.Run.Key.Base())) + "&step=" + percent(stepOf(o.Run.Key, wireKey))
+	if o.Run.Key.IsUndo() {
+		ask += "&undo=true"
+	}
 	if u.RawQuery != "" {
 		ask = u.RawQuery + "&" + ask
 	}

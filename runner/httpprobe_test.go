@@ -107,12 +107,18 @@ func TestHTTPProbeRequest(t *testing.T) {
 			t.Errorf("got %v", h)
 		}
 	}
+	undo, key := o, *o.Run // a question about an undo says so
+	key.Key, undo.Run = o.Run.Key.Undo(), &key
+	atNoon().Probe(t.Context(), undo, "renew:2026-10-26/sub_07#charge~undo")
+	if r := requests()[4]; r.RequestURI != "/probe/renew?tenant=a%20b&key=renew%3A2026-10-26%2Fsub_07%23charge~undo&run=renew%3A2026-10-26%2Fsub_07&step=charge~undo&undo=true" {
+		t.Errorf("of an undo: %s", r.RequestURI)
+	}
 	ids := make(map[string]bool)
 	for i := range 3 {
 		h := HTTP{Clock: func() time.Time { return noon.Add(time.Duration(i)) }}
 		h.Probe(t.Context(), o, o.WireKey)
 	}
-	for _, r := range requests()[4:] {
+	for _, r := range requests()[5:] {
 		ids[r.Header.Get("webhook-id")] = true
 	}
 	if len(ids) != 3 {

@@ -132,7 +132,7 @@ func (w *World) definitions(p *process, version int) []definition {
 		for v := 1; v <= version; v++ {
 			s.versions[(v-1)%len(s.versions)](&j)
 		}
-		j.HasProbe = s.asks
+		j.HasProbe, j.ProbeUndo = s.asks, s.asks // the far side has both books
 		j, schedule, err := calendar.Complete(j, nil)
 		if err != nil {
 			panic(err)

@@ -108,6 +108,7 @@ type definitionJSON struct {
 	Work          daybook.Work         `json:"work"`
 	Steps         bool                 `json:"steps,omitempty"`
 	Probe         string               `json:"probe,omitempty"`
+	ProbeUndo     bool                 `json:"probe_undo,omitempty"`
 	Undo          string               `json:"undo,omitempty"`
 	Remembers     string               `json:"remembers"`
 	Settles       string               `json:"settles"`
@@ -130,7 +131,7 @@ func newDefinitionJSON(j *daybook.Job) *definitionJSON {
 	}
 	d := &definitionJSON{Run: j.Command.Argv, Shell: j.Command.Shell, HTTP: httpText(j), Env: slices.Sorted(maps.Keys(j.Env)), Dir: j.Dir, User: j.User,
 		Timeout: span(j.Timeout), Calendar: j.Calendar, BusinessDays: j.BusinessDays, ClockGap: j.ClockGap, ClockRepeat: j.ClockRepeat, Jitter: span(j.Jitter),
-		Work: j.Work, Steps: j.Steps, Probe: probeText(j), Remembers: span(j.Remembers), Settles: span(j.Settles), Missed: j.Missed,
+		Work: j.Work, Steps: j.Steps, Probe: probeText(j), ProbeUndo: j.ProbeUndo, Remembers: span(j.Remembers), Settles: span(j.Settles), Missed: j.Missed,
 		CatchupWindow: span(j.CatchupWindow), CatchupGap: span(j.CatchupGap), Overlap: j.Overlap, Serial: j.Serial, Backoff: []string{},
 		Grace: span(j.Expect.Grace), MaxSilence: span(j.Expect.MaxSilence), MaxRuntime: span(j.Expect.MaxRuntime), Runbook: j.Runbook, Formerly: j.Formerly}
 	if !j.Undo.IsZero() {

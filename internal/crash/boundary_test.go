@@ -36,7 +36,7 @@ gate after-mail
 
 // boundaryJobs: of a job paid the far side can be asked about charges and refunds, of bare about nothing.
 const boundaryJobs = `
-  paid: {priority: P0, effects: once, window: day, steps: true, overlap: allow, run: [bash, SCRIPT], probe: [ME, ask-far], settles: 1s,
+  paid: {priority: P0, effects: once, window: day, steps: true, overlap: allow, run: [bash, SCRIPT], probe: [ME, ask-far], probe_undo: true, settles: 1s,
     retry: {backoff: [1s, 1s, 1s, 1s], jitter: 0%}}
   bare: {priority: P0, effects: once, window: day, steps: true, overlap: allow, run: [bash, SCRIPT],
     retry: {backoff: [1s, 1s, 1s, 1s], jitter: 0%}}

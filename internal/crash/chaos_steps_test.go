@@ -29,7 +29,7 @@ const (
 	renewalPeriod = 4 * time.Second
 	renewalJobs   = `
   renew-probe:
-    {priority: P0, schedule: every 4s, window: fire, effects: once, steps: true, overlap: allow, catchup_gap: 0, probe: [ME, ask-book],
+    {priority: P0, schedule: every 4s, window: fire, effects: once, steps: true, overlap: allow, catchup_gap: 0, probe: [ME, ask-book], probe_undo: true,
      settles: 1500ms, retry: {backoff: [100ms, 200ms, 400ms, 800ms], jitter: 0%}, run: [ME, renew, probe]}
   renew-memory:
     {priority: P0, schedule: every 4s, window: fire, effects: once, steps: true, overlap: allow, catchup_gap: 0,

@@ -228,7 +228,7 @@ func (a *attempt) effect(step string, asks bool, do func(wireKey string) (string
 
 // serviceJobs are renewals by that service.
 const serviceJobs = `
-  paid: {priority: P0, effects: once, window: day, steps: true, overlap: allow, http: {url: "SERVICE/jobs/paid"}, probe_url: FAR/probe, undo_url: SERVICE/undo,
+  paid: {priority: P0, effects: once, window: day, steps: true, overlap: allow, http: {url: "SERVICE/jobs/paid"}, probe_url: FAR/probe, probe_undo: true, undo_url: SERVICE/undo,
     settles: 1s, retry: {backoff: [1s, 1s, 1s, 1s], jitter: 0%}}
   bare: {priority: P0, effects: once, window: day, steps: true, overlap: allow, http: {url: "SERVICE/jobs/bare"}, undo_url: SERVICE/undo,
     retry: {backoff: [1s, 1s, 1s, 1s], jitter: 0%}}

@@ -150,7 +150,7 @@ done not ask error scheduled running retryable skipped coalesced cancelled dead 
 act alerts amount argument backfill backoff bare base bin business_days channel cn date charge create exec extend factor false formerly key kind lib live
 max month none one pause ping program quoted receipt retry schedule sh shift step timeout times tk token trigger two undo undo_url value var version view watch year yes no cannot_tell catch_up channels charges coalesce covers database day defaults effect effects env event every
 expect file fire first forever headers host http https id int jitter job jobs last lang local log long manual max_silence
-message missed name never next off on overlap owner path previous probe probe_url quarter remembers renew repeat
+message missed name never next off on overlap owner path previous probe probe_undo probe_url quarter remembers renew repeat
 repeatable result retention retry_after root run set shell skip slots steps string sub timezone true type url user wait
 week weekend work window zone subject subjects sub_1 window_start window_end sql dsn mysql id api clock dumb gap from to in yaml md saas zh en CN
 cron hourly daily weekly monthly quarterly yearly annually midnight reboot business
