@@ -50,6 +50,8 @@ type Ask struct {
 	Payload    json.RawMessage // given by the caller; nil: none
 	Fire       string          // schedule and catchup: the nominal fire
 	NotOpen    bool            // the window's first fire, or without a schedule the window, still lies ahead
+	NotListed  bool            // the subject of a new key is none that the listing of its window named
+	Unlisted   bool            // and it is wanted all the same
 	EventJob   bool
 	Effects    Effects   // of the job
 	FireAt     time.Time // when the window's first fire is, or was; zero without one: look-ups of spans of skipped windows use it
@@ -79,6 +81,8 @@ func (a Ask) Activity(reply Reply, now time.Time) *Activity {
 		return nil
 	case a.NotOpen && a.Early:
 		action = "trigger early"
+	case a.NotListed && a.Unlisted:
+		action = "trigger unlisted"
 	case a.Key.Parts().N > 1:
 		action = "trigger further effect"
 	case a.Source == SourceManual:
@@ -174,6 +178,7 @@ const (
 	BecauseNew             = "new"
 	BecauseNoKey           = "no such key"
 	BecauseNotOpen         = "not open yet"
+	BecauseNotListed       = "not listed"
 	BecausePaused          = "paused"
 	BecauseScheduled       = "scheduled"
 	BecauseRunning         = "running"
@@ -232,6 +237,8 @@ func decide(a Ask, s Standing) Reply {
 			return refused(BecausePaused)
 		case s.NotOpen && !a.Early && !byClock:
 			return refused(BecauseNotOpen)
+		case a.NotListed && !a.Unlisted:
+			return refused(BecauseNotListed)
 		case s.Held != "":
 			return started(ActCreateHeld, string(s.Held))
 		}

@@ -21,6 +21,9 @@ new ahead                             | -                           | -         
 new ahead early                       | -                           | -                           | started 0/201: new → create          | started 0/201: new → create        | refused 5/404: no such key
 new paused                            | refused: paused → skip paused | refused: paused → skip paused | refused 4/409: paused              | refused 125/409: paused            | refused 5/404: no such key
 new paused ahead early                | -                           | -                           | refused 4/409: paused                | refused 125/409: paused            | refused 5/404: no such key
+new unlisted                          | -                           | -                           | refused 4/409: not listed            | refused 125/409: not listed        | refused 5/404: no such key
+new unlisted wanted                   | -                           | -                           | started 0/201: new → create          | started 0/201: new → create        | refused 5/404: no such key
+done once unlisted                    | -                           | -                           | reused 0/200: done                   | reused 0/200: done                 | reused 0/200: done
 new paused event                      | started: paused → create held | started: paused → create held | started 0/201: paused → create held | started 0/201: paused → create held | refused 5/404: no such key
 
 scheduled                             | joined: scheduled           | joined: scheduled           | joined 0/202: scheduled              | joined 75/202: scheduled           | joined 0/202: scheduled
@@ -103,6 +106,10 @@ func standingFrom(t *testing.T, words string) (a Ask, s Standing) {
 			s.Held = ReasonClock
 		case "ahead":
 			s.NotOpen = true
+		case "unlisted":
+			a.NotListed = true
+		case "wanted":
+			a.Unlisted = true
 		case "early":
 			a.Early, a.Note = true, "wanted today"
 		case "paused":

@@ -23,6 +23,10 @@ type Answer struct {
 	Span *daybook.Span
 	// Subjects says how the subjects of the run stand that the answer is about; nil: it has none.
 	Subjects *daybook.SubjectCounts
+	// Listing says how the subjects of the window stand in which a key with a subject is not, nil: nothing was listed; Near
+	// is the key of the nearest one, if there is one.
+	Listing *daybook.SubjectCounts
+	Near    daybook.Key
 	// Replayed are the subjects whose letters were replayed with it.
 	Replayed int
 	// Job is the job as the ledger has it: paused by whom and why.
@@ -85,6 +89,11 @@ func (c *Control) answer(ctx context.Context, t target, reply daybook.Reply, run
 	}
 	if run == nil && reply.Because != daybook.BecauseNoKey {
 		if a.Span, err = c.spanAt(ctx, t.names(), t.ask.FireAt); err != nil {
+			return a, err
+		}
+	}
+	if run == nil && (reply.Because == daybook.BecauseNoKey || reply.Because == daybook.BecauseNotListed) {
+		if a.Listing, a.Near, err = c.listing(ctx, a.Key); err != nil {
 			return a, err
 		}
 	}

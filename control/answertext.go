@@ -158,7 +158,18 @@ func (a Answer) Do() daybook.Text {
 		return onceCommand(a.ByLine, a.run())
 	}
 	switch a.Because {
+	case daybook.BecauseNotListed:
+		if a.Near != "" {
+			return daybook.Say("did you mean %s?", a.Near)
+		}
+		return command("%s --confirm=%s", again, a.Key)
 	case daybook.BecauseNoKey, daybook.BecauseNothingToReplay:
+		switch {
+		case a.Near != "":
+			return daybook.Say("did you mean %s?", a.Near)
+		case a.Key.Parts().Subject != "" && a.Span == nil && a.Run == nil: // a slip must not become a command that does it
+			return command("daybook key find %s:%s", a.Key.Job(), a.Key.Parts().Window)
+		}
 		if a.run().State == daybook.Skipped || a.Span != nil {
 			return command("%s --run-skipped", again)
 		}
@@ -195,6 +206,14 @@ func (a Answer) Do() daybook.Text {
 		return command("daybook run watch %s", key)
 	}
 	return command("daybook key show %s", key)
+}
+
+// notListed says that a subject is none of those that the listing named.
+func (a Answer) notListed() daybook.Text {
+	if a.Listing == nil {
+		return daybook.Say("is not listed: the subjects of its window were not listed yet. Nothing was started.")
+	}
+	return daybook.Say("is not in the listing of %d. Nothing was started.", a.Listing.Of)
 }
 
 // label is that of the key, with ~n and subject as flags take them.
@@ -256,6 +275,8 @@ func (a Answer) sentence() daybook.Text {
 		return daybook.Say("started: the window had been skipped.")
 	case daybook.BecauseNoKey:
 		return daybook.Say("does not exist: nothing to replay.")
+	case daybook.BecauseNotListed:
+		return a.notListed()
 	case daybook.BecauseNotOpen:
 		return daybook.Say("is not open yet: its window opens at %s. Nothing was started.", longClock(a.Opens, a.jobZone()))
 	case daybook.BecausePaused:

@@ -380,7 +380,11 @@ func (c *Control) runOf(ctx context.Context, k daybook.Key) (*daybook.Run, error
 	if r, err = c.underAnyName(ctx, k, st.Formerly); err != nil || r != nil {
 		return r, err
 	}
-	return nil, noKey(k)
+	near, err := c.nearest(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	return nil, noKey(k, near)
 }
 
 // aliveNodes returns the nodes that do what is at a home and were seen lately: those with role serve for a file's, else those

@@ -37,8 +37,20 @@ func quoted(s string, limit int) string {
 	return fmt.Sprintf("%q", daybook.Clip(s, limit))
 }
 
-func noKey(k daybook.Key) *daybook.Error {
-	return daybook.NotFound("there is no run %s", k).WithHint("daybook key show %s tells what is known about it", k)
+// noKey names the nearest key, if there is one.
+func noKey(k, near daybook.Key) *daybook.Error {
+	e := daybook.NotFound("there is no run %s", k)
+	if near != "" {
+		return e.WithHint("did you mean %s?", near)
+	}
+	return e.WithHint("daybook key show %s tells what is known about it", k)
+}
+
+// noSubjects refuses a subject of a job that does each of its windows whole.
+func noSubjects(job string, parts daybook.KeyParts) *daybook.Error {
+	parts.Subject = ""
+	return daybook.Invalid("job %s has no subjects: %s is the whole window", job, parts.Key()).
+		WithHint("leave --subject out; a job that is done for each of its subjects says so: subjects: in daybook.yaml")
 }
 
 func noHold(name string, names []string) *daybook.Error {

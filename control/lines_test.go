@@ -53,9 +53,10 @@ func TestWhatPeopleAreTold(t *testing.T) {
 		renew.Window = "2026-10-25"
 		told(b.trigger(renew), "renew:2026-10-25  is dead since 12:01:00, and whether it happened is unknown: cut off. Settle that first.",
 			"daybook run resolve renew:2026-10-25 --step run --as \"done|not-done|ask\" --reason …")
-		renew.Window, renew.Subject = "2026-10-27", "it's me"
-		told(b.trigger(renew), "renew:2026-10-27/it%27s%20me  is not open yet: its window opens at 2026-10-27 02:00 UTC. Nothing was started.",
-			`daybook job trigger renew --window 2026-10-27 --subject 'it'\''s me' --early --reason …`)
+		b.job(daybook.Job{Name: "each", Schedule: "0 2 * * *", Window: daybook.Day, HasSubjects: true})
+		told(b.trigger(control.Request{Job: "each", Window: "2026-10-27", Subject: "it's me", Unlisted: true}),
+			"each:2026-10-27/it%27s%20me  is not open yet: its window opens at 2026-10-27 02:00 UTC. Nothing was started.",
+			`daybook job trigger each --window 2026-10-27 --subject 'it'\''s me' --early --reason …`)
 		b.make("mail:2026-10-20")
 		if _, err := b.Cancel(b.ctx, ops, "mail:2026-10-20", "by mistake"); err != nil {
 			t.Fatal(err)

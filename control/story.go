@@ -29,6 +29,7 @@ type Story struct {
 	Span    *daybook.Span // with AbsentSpan
 	Opens   time.Time     // with AbsentNotOpen
 	Why     error         // with AbsentNoWindow
+	Near    daybook.Key   // without a record: the key of the nearest subject of the window; empty: there is none
 	Zone    string        // in which times are shown
 
 	Cover    *daybook.Run  // the run that covers a coalesced one
@@ -72,6 +73,9 @@ func (c *Control) Key(ctx context.Context, key daybook.Key) (Story, error) {
 	case daybook.CodeOf(err) == daybook.CodeNotFound:
 		s.Run = nil
 		if err := c.absence(ctx, &s, parts, now); err != nil {
+			return s, err
+		}
+		if s.Near, err = c.nearest(ctx, key); err != nil {
 			return s, err
 		}
 	case err != nil:

@@ -24,6 +24,7 @@ type Request struct {
 	Again      bool // a further attempt of a done run of repeatable work
 	Early      bool // the window is not open yet; needs Note
 	RunSkipped bool // a window that was skipped runs after all
+	Unlisted   bool // a subject that the listing of its window did not name
 	Note       string
 
 	// Source is the door when it is not the person's own: event, drill or once. With event, Window is the id of the event
@@ -144,7 +145,10 @@ func (c *Control) target(ctx context.Context, p Person, q Request, write bool, n
 			return target{}, err
 		}
 	}
-	return t, c.open(ctx, &t, parts, q.Subject, now)
+	if err := c.open(ctx, &t, parts, q.Subject, now); err != nil {
+		return target{}, err
+	}
+	return t, c.named(ctx, &t, parts, q.Unlisted)
 }
 
 // door returns by which door a request comes.

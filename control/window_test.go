@@ -67,7 +67,7 @@ func TestTheDefaultWindowIsThatOfTheLatestFireNeverTheWallDate(t *testing.T) {
 func TestWindowsAndDatesAreChecked(t *testing.T) {
 	lite(t, func(b *bench) {
 		b.at(day("2026-01-01"))
-		b.job(daybook.Job{Name: "renew", Schedule: "0 2 * * *"})
+		b.job(daybook.Job{Name: "renew", Schedule: "0 2 * * *", HasSubjects: true})
 		b.job(daybook.Job{Name: "weekly", Schedule: "0 8 * * *", Window: daybook.PreviousWeek})
 		b.job(daybook.Job{Name: "sync", Schedule: "0 2,14 * * *"})
 		b.job(daybook.Job{Name: "fix"})
@@ -80,7 +80,7 @@ func TestWindowsAndDatesAreChecked(t *testing.T) {
 			wantsKey daybook.Key
 		}{
 			{control.Request{Job: "renew", Date: "2026-10-25"}, "", "", "renew:2026-10-25"},
-			{control.Request{Job: "renew", Window: "2026-10-25", Subject: "sub_42"}, "", "", "renew:2026-10-25/sub_42"},
+			{control.Request{Job: "renew", Window: "2026-10-25", Subject: "sub_42", Unlisted: true}, "", "", "renew:2026-10-25/sub_42"},
 			{control.Request{Job: "fix", Date: "2026-10-25"}, "", "", "fix:2026-10-25"},
 			{control.Request{Job: "weekly", Window: "2026-W42"}, "", "", "weekly:2026-W42"},
 			{control.Request{Job: "sync", Window: "2026-10-26T02:00"}, "", "", "sync:2026-10-26T02:00"},

@@ -16,6 +16,7 @@ type triggerBody struct {
 	Again      bool            `json:"again,omitempty" doc:"a further attempt of a done run of repeatable work"`
 	Early      bool            `json:"early,omitempty" doc:"the window is not open yet; needs reason"`
 	RunSkipped bool            `json:"run_skipped,omitempty" doc:"a window that was skipped runs after all"`
+	Unlisted   bool            `json:"unlisted,omitempty" doc:"a subject that the listing of its window did not name"`
 	Reason     string          `json:"reason,omitempty" doc:"a sentence for whoever reads the record later"`
 }
 
@@ -26,7 +27,7 @@ func (a *api) trigger(c *call) (answer, error) {
 		return answer{}, err
 	}
 	an, err := a.c.Trigger(c.Context(), c.who.person(), control.Request{Job: c.PathValue("job"), Window: b.Window, Date: b.Date, Subject: b.Subject,
-		Payload: payloadOf(b.Payload), Again: b.Again, Early: b.Early, RunSkipped: b.RunSkipped, Note: b.Reason})
+		Payload: payloadOf(b.Payload), Again: b.Again, Early: b.Early, RunSkipped: b.RunSkipped, Unlisted: b.Unlisted, Note: b.Reason})
 	if err != nil {
 		return answer{}, err
 	}

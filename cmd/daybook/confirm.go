@@ -39,6 +39,15 @@ func (a *app) proceed(what daybook.Text) error {
 	return notConfirmed()
 }
 
+// confirmed asks for what is done to a run by a person's word: where it touches money by its key, else by a yes. A key that is
+// given is looked at in any case.
+func (a *app) confirmed(what daybook.Text, p daybook.Priority, key daybook.Key, given string) error {
+	if p == daybook.P0 || given != "" {
+		return a.typed(what, key, given)
+	}
+	return a.proceed(what)
+}
+
 // typed asks for the key of what touches money to be typed. given is what --confirm says; --yes is not enough.
 func (a *app) typed(what daybook.Text, key daybook.Key, given string) error {
 	switch {

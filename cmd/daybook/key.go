@@ -138,6 +138,9 @@ func (a *app) storyZone(ctx context.Context, c *control.Control, s control.Story
 // noKey is the error of a key without a record, with the nearest one that has.
 func (a *app) noKey(ctx context.Context, c *control.Control, s control.Story, told bool) error {
 	e := daybook.NotFound("%s", s.Text())
+	if s.Near != "" {
+		return withSilence(e.WithHint("did you mean %s?", s.Near), told)
+	}
 	runs, err := c.Runs(ctx, daybook.Filter{Job: s.Key.Job(), Limit: 500})
 	if err != nil {
 		return err
@@ -154,6 +157,11 @@ func (a *app) noKey(ctx context.Context, c *control.Control, s control.Story, to
 	default:
 		e = e.WithHint("job %s has no run yet", s.Key.Job())
 	}
+	return withSilence(e, told)
+}
+
+// withSilence is the error of a key without a record; silent when it was told already.
+func withSilence(e error, told bool) error {
 	if told {
 		return &coded{code: daybook.ExitNotFound, err: e, silent: true}
 	}

@@ -99,11 +99,5 @@ func (a *app) confirmResolve(r *daybook.Run, o resolveFlags) error {
 		plan = daybook.Say("%s  effect %s, wire key %s, is settled as not done: it is begun again, under the next wire key", r.Key, o.step, wire)
 	}
 	a.plan("%s", plan)
-	if r.Priority == daybook.P0 {
-		return a.typed(daybook.Say("resolve"), r.Key, o.confirm)
-	}
-	if o.confirm != "" {
-		return a.typed(daybook.Say("resolve"), r.Key, o.confirm)
-	}
-	return a.proceed(daybook.Say("resolve"))
+	return a.confirmed(daybook.Say("resolve"), r.Priority, r.Key, o.confirm)
 }

@@ -78,17 +78,31 @@ func (a *app) jobTrigger(ctx context.Context, job string, o triggerFlags) error 
 	})
 }
 
-// beforeTrigger asks what has to be asked first: for a further effect that touches money its key, for a skipped window
-// whether it shall run after all.
+// beforeTrigger asks what has to be asked first: for a further effect that touches money its key, for a subject that was not
+// listed whether it is meant, for a skipped window whether it shall run after all.
 func (a *app) beforeTrigger(ctx context.Context, c *control.Control, q *control.Request, o triggerFlags) error {
 	_, _, further := strings.Cut(o.window, "~")
 	askSkipped := !q.RunSkipped && a.interactive()
-	if !further && !askSkipped {
+	if !further && !askSkipped && o.subject == "" {
 		return nil
 	}
 	p, err := c.Preview(ctx, a.person(), *q)
 	if err != nil {
 		return err
+	}
+	if p.Because == daybook.BecauseNotListed {
+		v, err := c.Job(ctx, q.Job)
+		if err != nil {
+			return err
+		}
+		a.plan("%s", a.shown(p).Text())
+		if p.Near != "" {
+			a.say("did you mean %s?", p.Near)
+		}
+		if err := a.confirmed(unlistedText(p), v.Job.Priority, p.Key, o.confirm); err != nil {
+			return err
+		}
+		q.Unlisted = true
 	}
 	if further && p.Outcome == daybook.Started && p.Because == daybook.BecauseNew && p.Key.Parts().N > 1 {
 		v, err := c.Job(ctx, q.Job)
@@ -110,6 +124,14 @@ func (a *app) beforeTrigger(ctx context.Context, c *control.Control, q *control.
 		}
 	}
 	return nil
+}
+
+// unlistedText names what a subject is that no listing named.
+func unlistedText(p control.Answer) daybook.Text {
+	if p.Listing == nil {
+		return daybook.Say("a subject before its window is listed")
+	}
+	return daybook.Say("a subject that is not in the listing of %d", p.Listing.Of)
 }
 
 // payload reads JSON from a file or from stdin.

@@ -66,8 +66,5 @@ func (a *app) confirmUndo(r *daybook.Run, confirm string) error {
 	for _, e := range r.Undoable() {
 		a.plan("%s  effect %s, wire key %s, is taken back, if its job says how; nothing of the run is done again", r.Key, e.Step, e.WireKey())
 	}
-	if r.Priority == daybook.P0 || confirm != "" {
-		return a.typed(daybook.Say("undo"), r.Key, confirm)
-	}
-	return a.proceed(daybook.Say("undo"))
+	return a.confirmed(daybook.Say("undo"), r.Priority, r.Key, confirm)
 }
