@@ -122,6 +122,7 @@ type FanMove struct {
 	Try     bool        // one is let go, and is the trial
 	LetGo   int         // so many are let go
 	Cancel  bool        // what has not started is cancelled
+	Drop    bool        // so is what the breaker holds; what has an open effect goes on, to be settled, and the breaker is over
 	Back    bool        // what was cancelled with the run, and is named by its newest listing, waits for its turn again
 	Rests   bool        // see Run.Rests
 	End     *Transition // of the run itself
@@ -141,8 +142,9 @@ func (f *Fanout) Next(p Policy, portion int, now time.Time) FanMove {
 	switch {
 	case !r.FannedOut():
 		l := r.Letter
-		m.Cancel = f.Waiting && (r.State == Cancelled || r.State == Dead && l != nil && l.State == LetterDismissed)
-		m.Park = m.Breaker.Open && r.State == Dead
+		over := r.State == Cancelled || r.State == Dead && l != nil && l.State == LetterDismissed
+		m.Cancel, m.Drop = over && f.Waiting, over && m.Breaker.Open
+		m.Park = m.Breaker.Open && r.State == Dead && !over
 		return m
 	case used:
 		return m.usedUp(r, now)

@@ -357,6 +357,40 @@ func TestAnOutageUnderOneSerialKey(t *testing.T) {
 	})
 }
 
+// A window whose breaker is open is dismissed, or cancelled: what failed is not tried again, and what may have happened is settled.
+func TestAnOutageThatAPersonEnds(t *testing.T) {
+	each(t, func(t *testing.T, db engine.DB) {
+		e, s := newFan(t, db, 9, func(j *daybook.Job) {
+			j.Effects, j.Priority, j.Remembers, j.Retry.Backoff = daybook.Once, daybook.P0, 24*time.Hour, []time.Duration{time.Minute}
+		})
+		const k = "renew:2026-03-29"
+		first := ""
+		s.set(func(id string) error {
+			if first == "" || first == id {
+				first = id
+				return daybook.Unknown(errors.New("503 from the gateway"))
+			}
+			return daybook.NotDone(errors.New("503 from the gateway"))
+		})
+		e.At(instant("2026-03-29T00:00:00Z"))
+		e.At(instant("2026-03-29T01:00:30Z"))
+		e.At(instant("2026-03-29T01:05:00Z"))
+		standsAs(t, e, k, daybook.Dead, daybook.ReasonBreaker)
+		s.set(nil)
+		if _, err := e.Control().Dismiss(t.Context(), control.Person{Name: "ops"}, k, "seen to by hand"); err != nil {
+			t.Fatal(err)
+		}
+		e.At(instant("2026-03-29T02:00:00Z"))
+		n := counts(t, e, k)
+		if n.States[daybook.Done] != 1 || n.States[daybook.Cancelled] != 8 || n.UnderWay() != 0 {
+			t.Errorf("%+v", n)
+		}
+		if s.charged() != 1 || s.book[k+"/"+daybook.Key(first)] != 1 {
+			t.Errorf("charged %d: %v", s.charged(), s.book)
+		}
+	})
+}
+
 // The letter of the window's run is replayed; that of a subject, of which nobody knows whether it happened, stays announced.
 func TestALetterOfASubjectStaysAnnounced(t *testing.T) {
 	each(t, func(t *testing.T, db engine.DB) {

@@ -114,6 +114,8 @@ var looked = []struct {
 	{"letGoParked", []any{"job1:w20001", int64(1), int64(64)}},
 	{"park", []any{"job1:w20001", "job1:w20001/s"}},
 	{"letGoHolder", []any{"job1:w20001", "job1:w20001/s"}},
+	{"selectParked", []any{"job1:w20001", int64(500)}},
+	{"letGoDropped", []any{list}},
 	{"unpark", []any{"job1:w20001"}},
 	{"insertHeld", []any{"t", "t", "t", "b"}},
 	{"selectEnds", []any{"job1:w20001", int64(100)}},

@@ -271,8 +271,11 @@ func (t *tx) lookedAt(ctx context.Context, f *daybook.Fanout, m daybook.FanMove,
 	case m.Back:
 		err = t.bringBack(ctx, f.Run, &m, now)
 	}
-	if err == nil && m.Park {
+	switch {
+	case err == nil && m.Park:
 		err = t.park(ctx, f.Run, &m, now)
+	case err == nil && m.Drop:
+		err = t.drop(ctx, f.Run, &m, now)
 	}
 	if err != nil {
 		return err
@@ -457,6 +460,11 @@ func (t *tx) cancelWaiting(ctx context.Context, parent *daybook.Run, m *daybook.
 	if len(keys) == childrenMoved {
 		m.Look = now
 	}
+	return t.cancelEach(ctx, parent, keys, now)
+}
+
+// cancelEach cancels runs of subjects, as far as they may be, as who ended the run that listed them.
+func (t *tx) cancelEach(ctx context.Context, parent *daybook.Run, keys []string, now time.Time) error {
 	who := parent.CancelledBy
 	if who == "" && parent.Letter != nil {
 		who = parent.Letter.ClosedBy
@@ -465,6 +473,39 @@ func (t *tx) cancelWaiting(ctx context.Context, parent *daybook.Run, m *daybook.
 		who = "daybook"
 	}
 	return t.moveEach(ctx, keys, func(r *daybook.Run) (daybook.Transition, error) { return r.CancelSubject(who, now) })
+}
+
+const selectParked = `SELECT key FROM daybook_live WHERE parent = $1 AND parent <> '' AND hold <> 'turn' AND hold = 'breaker' LIMIT $2`
+
+const letGoDropped = `UPDATE daybook_live SET hold = '' WHERE key /*in $1*/ AND hold = 'breaker'`
+
+// drop ends the breaker of a run that a person ended: nobody tries one for the others any more. Of what it holds an open effect
+// goes on, to be settled, and the rest is cancelled.
+func (t *tx) drop(ctx context.Context, parent *daybook.Run, m *daybook.FanMove, now time.Time) error {
+	keys, err := t.texts(ctx, selectParked, string(parent.Key), int64(childrenMoved))
+	if err != nil {
+		return err
+	}
+	if len(keys) == childrenMoved {
+		m.Look = now
+	} else {
+		m.Breaker.Open, m.Breaker.Trial = false, ""
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	if err := t.cancelEach(ctx, parent, keys, now); err != nil {
+		return err
+	}
+	list, err := t.s.d.list(keys)
+	if err != nil {
+		return err
+	}
+	if _, err := t.exec(ctx, letGoDropped, list); err != nil {
+		return err
+	}
+	t.wakes = true
+	return t.holdPausedKeys(ctx, keys)
 }
 
 // What the newest listing names, and what was asked for by itself.
