@@ -65,7 +65,8 @@ func heldText(r *daybook.Run, now time.Time) daybook.Text {
 // holdOf says why a run is held, and until when where that is known.
 func holdOf(r *daybook.Run, now time.Time) daybook.Text {
 	if r.Hold == daybook.ReasonFrozen {
-		return daybook.Say("frozen until %s, it starts at %s", clock(r.FrozenUntil, now, location(r.Zone)), clock(r.Due, now, location(r.Zone)))
+		loc := location(r.Zone)
+		return daybook.Say("frozen until %s %s, it starts at %s", clock(r.FrozenUntil, now, loc), loc, clock(r.Due, now, loc))
 	}
 	return daybook.Say("%s", r.Hold)
 }

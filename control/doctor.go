@@ -43,7 +43,7 @@ const (
 // Errors: CodeUnavailable, the ledger cannot be read.
 func (c *Control) Doctor(ctx context.Context) ([]Finding, error) {
 	d := doctor{c: c, now: c.now()}
-	for _, look := range []func(context.Context) error{d.ledger, d.nodes, d.holds, d.serial, d.letters, d.subjects, d.jobs} {
+	for _, look := range []func(context.Context) error{d.ledger, d.nodes, d.holds, d.serial, d.letters, d.drills, d.subjects, d.jobs} {
 		if err := look(ctx); err != nil {
 			return nil, err
 		}

@@ -85,11 +85,25 @@ func TestADrillThatSeesSomething(t *testing.T) {
 		if err != nil || len(alerts) != 1 || alerts[0].Kind != daybook.AlertDrillFailed || alerts[0].Key != "renew:2026-10-26" || alerts[0].Priority != daybook.P0 {
 			t.Fatalf("%+v %v", alerts, err)
 		}
+		needs := func() (n int) {
+			for _, need := range b.status().NeedsYou {
+				if need.Kind == "alert" && need.Key == "renew:2026-10-26" && need.Alert != "" && b.status().Exit() != daybook.ExitOK {
+					n++
+				}
+			}
+			return n
+		}
+		if needs() != 1 {
+			t.Errorf("the status does not speak of the drill: %+v", b.status().NeedsYou)
+		}
 		if d, err := b.Drill(b.ctx, ops, control.DrillRequest{Job: "renew", Date: "2026-10-26"}); err != nil || !d.Passed() {
 			t.Errorf("%+v %v", d, err)
 		}
 		if alerts, err = b.s.Alerts(b.ctx, true, 10); err != nil || len(alerts) != 0 {
 			t.Errorf("after a clean one: %+v %v", alerts, err)
+		}
+		if needs() != 0 {
+			t.Errorf("after a clean one: %+v", b.status().NeedsYou)
 		}
 		d := &daybook.Drill{Knocks: []daybook.Knock{{Door: daybook.SourceManual, Outcome: daybook.Started, Times: 2}}, Before: daybook.Tally{Runs: 1, Attempts: 1}, After: daybook.Tally{Runs: 2, Attempts: 3, Effects: 1}}
 		if d.Judge(); d.Seen != "2 × manual was started; runs: 1, now 2; attempts: 1, now 3; effects begun: 0, now 1" || d.NewEffects() != 2 {

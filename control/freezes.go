@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -33,7 +34,7 @@ func (c *Control) StartFreeze(ctx context.Context, p Person, q FreezeRequest) (d
 	if q.Note, err = reason(q.Note, daybook.Say("a freeze"), true); err != nil {
 		return daybook.Freeze{}, err
 	}
-	if err := c.checkFreeze(q); err != nil {
+	if err := c.MayFreeze(q); err != nil {
 		return daybook.Freeze{}, err
 	}
 	now := c.now()
@@ -51,12 +52,16 @@ func (c *Control) StartFreeze(ctx context.Context, p Person, q FreezeRequest) (d
 	}
 }
 
-func (c *Control) checkFreeze(q FreezeRequest) error {
+// MayFreeze says whether a freeze could be begun as it is asked for, but for one of its name that stands. Errors as for
+// StartFreeze.
+func (c *Control) MayFreeze(q FreezeRequest) error {
 	switch {
 	case q.For <= 0:
 		return daybook.Invalid("a freeze needs an end").WithHint("such as --for 30m: at most 24h")
 	case q.For > daybook.MaxFreeze:
 		return daybook.Invalid("a freeze of %s is longer than 24h", short(q.For)).WithHint("daybook job pause J holds one job until it is resumed")
+	case q.Only != "" && q.Only != daybook.P0 && strings.EqualFold(string(q.Only), string(daybook.P0)):
+		return daybook.Invalid("--only %s: priorities are written in capital letters", string(q.Only)).WithHint("did you mean --only P0?")
 	case q.Only != "" && q.Only != daybook.P0:
 		return daybook.Invalid("a freeze holds everything, or only P0, not %q", daybook.Clip(string(q.Only), 40))
 	case q.Name == "":
@@ -66,8 +71,12 @@ func (c *Control) checkFreeze(q FreezeRequest) error {
 	case slices.Contains(c.o.Freezes().Names(), q.Name):
 		return daybook.Conflict("the file has a freeze %s", q.Name).WithHint("give this one another --name")
 	}
-	if err := daybook.CheckName(q.Name); err != nil {
-		return daybook.Invalid("the name of a freeze").Because(err)
+	if daybook.CheckName(q.Name) != nil {
+		e := daybook.Invalid("%q is no name of a freeze", daybook.Clip(q.Name, daybook.MaxNameBytes))
+		if like := strings.ToLower(strings.Join(strings.Fields(q.Name), "-")); daybook.CheckName(like) == nil {
+			return e.WithHint("did you mean %s?", like)
+		}
+		return e.WithHint("1 to 64 lower-case letters, digits, '_' and '-', beginning with a letter or digit")
 	}
 	return nil
 }

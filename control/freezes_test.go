@@ -93,7 +93,7 @@ func TestATriggerInAFreeze(t *testing.T) {
 			t.Errorf("preview: %s %v", preview.Line(), err)
 		}
 		a := b.trigger(control.Request{Job: "mail", Window: "2026-03-01"})
-		if a.Outcome != daybook.Started || a.HTTP != 201 || a.Exit != 0 || !strings.Contains(a.Line(), "recorded and held: frozen until 12:30:00, it starts at 12:30:") {
+		if a.Outcome != daybook.Started || a.HTTP != 201 || a.Exit != 0 || !strings.Contains(a.Line(), "recorded and held: frozen until 12:30:00 UTC, it starts at 12:30:") {
 			t.Errorf("answer: %+v %s", a.Reply, a.Line())
 		}
 		if a.Next() != "daybook freeze list" {

@@ -29,7 +29,7 @@ type Judgement struct {
 // Need is one thing that a person must look at.
 type Need struct {
 	Priority daybook.Priority
-	Kind     string // dead letter, unknown outcome, serial stuck, late, silent, fault, held, nobody executes
+	Kind     string // dead letter, unknown outcome, serial stuck, late, silent, fault, held, nobody executes, alert
 	Job      string
 	Key      daybook.Key // empty where it is about a job, or the installation, as a whole
 	Text     daybook.Text
@@ -77,7 +77,8 @@ func (s Status) Exit() int {
 	switch {
 	case s.unserved(), len(s.Idle) > 0:
 		return daybook.ExitUnreachable
-	case s.Ran.Verdict != VerdictYes, s.Money.Verdict == VerdictNo:
+	case s.Ran.Verdict != VerdictYes, s.Money.Verdict == VerdictNo,
+		slices.ContainsFunc(s.NeedsYou, func(n Need) bool { return n.Kind == "alert" }):
 		return daybook.ExitNeedsPerson
 	}
 	return daybook.ExitOK
@@ -162,6 +163,9 @@ func (c *Control) Status(ctx context.Context, only ...string) (Status, error) {
 	s.unplanned()
 	s.silent()
 	s.standing()
+	if err := c.told(ctx, &s, wanted); err != nil {
+		return s, err
+	}
 	s.figures()
 	open := len(letters)
 	if len(only) == 0 {
@@ -377,11 +381,15 @@ func (s *Status) standing() {
 	if s.unserved() {
 		s.NeedsYou = append(s.NeedsYou, Need{Priority: daybook.P0, Kind: "nobody executes", Text: nobodyText(s.SeenAt, s.At), Since: s.SeenAt, Do: serveDo})
 	}
-	slices.SortStableFunc(s.NeedsYou, func(a, b Need) int {
-		return cmp.Or(cmp.Compare(a.Priority, b.Priority), a.Since.Compare(b.Since))
-	})
 	slices.SortStableFunc(s.Late, func(a, b LateRun) int {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), a.Since.Compare(b.Since), strings.Compare(string(a.Key), string(b.Key)))
+	})
+}
+
+// sort puts P0 first, then the oldest.
+func (s *Status) sort() {
+	slices.SortStableFunc(s.NeedsYou, func(a, b Need) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), a.Since.Compare(b.Since))
 	})
 }
 

@@ -1,9 +1,11 @@
 package control
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/internal/notice"
 )
 
 func noReconcileText() daybook.Text { return daybook.Say("there is no reconcile job") }
@@ -78,4 +80,29 @@ func idleText(n daybook.Node, now time.Time) daybook.Text {
 // about puts in front of a phrase what it is about: a key, or a job.
 func about[T ~string](subject T, text daybook.Text) daybook.Text {
 	return daybook.Say("%s %s", string(subject), text)
+}
+
+// alertText says what an open alert is about.
+func alertText(r notice.Row) daybook.Text {
+	why := daybook.Clip(oneLine(cmp.Or(r.LastError, r.LastGood)), 300)
+	switch r.Kind {
+	case daybook.AlertDrillFailed:
+		return daybook.Say("a drill failed: %s", why)
+	case daybook.AlertDrillDue:
+		return daybook.Say("a drill is due: %s", why)
+	}
+	return daybook.Say("alert %s: %s", string(r.Kind), why)
+}
+
+// alertDo is what ends an alert, or where to look.
+func alertDo(r notice.Row) daybook.Text {
+	switch {
+	case r.Kind == daybook.AlertDrillFailed:
+		return daybook.Say("daybook drill list; it ends with a drill that passes: daybook drill run %s --date …", r.Job)
+	case r.Kind == daybook.AlertDrillDue:
+		return command("daybook drill run %s --date …", r.Job)
+	case r.Key != "":
+		return command("daybook key show %s", r.Key)
+	}
+	return command("daybook job show %s", r.Job)
 }

@@ -38,7 +38,8 @@ type app struct {
 	url, localURL string        // where the door of serve is reached; empty: nowhere
 	lease         time.Duration // of serve; 0: the engine's own
 	flags         globals
-	helped        error // what was wrong with a call for help
+	fileZone      string // IANA name of the zone of the file; empty: none was read, or it names none
+	helped        error  // what was wrong with a call for help
 }
 
 // globals are the flags of every command.
@@ -338,6 +339,10 @@ func soleVerb(root *cobra.Command, name string) (path string) {
 
 // flagError says what is wrong with a flag, and which one was probably meant.
 func flagError(cmd *cobra.Command, err error) error {
+	// The flags of a misspelt command are not known to its group: the command is the slip.
+	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+		return needVerb(cmd, words)
+	}
 	out := badFlag(err).WithHint("%s --help lists the flags", cmd.CommandPath())
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {

@@ -56,6 +56,9 @@ func newFreezeStart(a *app) *cobra.Command {
 
 func (a *app) freezeStart(ctx context.Context, q control.FreezeRequest, dry bool) error {
 	return a.withControl(ctx, func(_ *ledger, c *control.Control) error {
+		if err := c.MayFreeze(q); err != nil {
+			return err
+		}
 		until := stamp(a.Now().Add(q.For), a.zoneOf(""))
 		if q.Only == "" {
 			a.plan("nothing starts until %s: no run, no retry, no question, no undo; what runs goes on", until)

@@ -96,6 +96,7 @@ func (a *app) fileIfAny() (*config.File, error) {
 func (a *app) openAt(ctx context.Context, role, text string, f *config.File, make bool) (*ledger, error) {
 	var told alert.Options
 	if f != nil {
+		a.fileZone = f.Timezone
 		var err error
 		if told, err = a.alerts(f, role == "serve"); err != nil {
 			return nil, err

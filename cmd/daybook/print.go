@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -210,8 +211,11 @@ func ownZone(name string) *time.Location {
 	return loc
 }
 
-// zoneOf returns the zone to show the times of a job or run in: --show-tz, or its own.
-func (a *app) zoneOf(name string) *time.Location { return a.displayZone(ownZone(name)) }
+// zoneOf returns the zone to show the times of a job or run in: --show-tz, or its own; what is about no job has that of the
+// file.
+func (a *app) zoneOf(name string) *time.Location {
+	return a.displayZone(ownZone(cmp.Or(name, a.fileZone)))
+}
 
 // moment makes a cell of an instant.
 func (a *app) moment(t time.Time, zone string) moment { return moment{t, a.zoneOf(zone)} }

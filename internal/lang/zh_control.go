@@ -5,7 +5,7 @@ var zhControl = map[string]string{
 
 	// Parts and punctuation.
 	"recorded and held: %s.":                                                    "已记录并搁置：%s。",
-	"frozen until %s, it starts at %s":                                          "冻结到%s，于%s开始",
+	"frozen until %s %s, it starts at %s":                                       "冻结到%s %s，于%s开始",
 	"which freeze is to end? there is: %s":                                      "要结束哪个冻结？现有：%s",
 	"daybook freeze end NAME --reason …":                                        "daybook freeze end NAME --reason …",
 	"freeze %s is of the file: it ends by itself":                               "冻结%s属于配置文件：它会自己结束",
@@ -24,7 +24,6 @@ var zhControl = map[string]string{
 	"give the freeze another --name":                        "请给冻结换一个 --name",
 	"give this one another --name":                          "请给这个换一个 --name",
 	"the file has a freeze %s":                              "配置文件里有冻结%s",
-	"the name of a freeze":                                  "冻结的名字",
 	"the end of a freeze":                                   "冻结的结束",
 	"daybook freeze list":                                   "daybook freeze list",
 	"no freeze stands that could be ended":                  "没有可以结束的冻结",
@@ -402,4 +401,12 @@ var zhControl = map[string]string{
 	"is not in the listing of %d. Nothing was started.":                                                   "不在所列的%d个之中。什么也没有启动。",
 	"job %s has no subjects: %s is the whole window":                                                      "任务%s没有业务对象：%s就是整个窗口",
 	"leave --subject out; a job that is done for each of its subjects says so: subjects: in daybook.yaml": "去掉 --subject；逐个业务对象执行的任务要写明：daybook.yaml 里的 subjects:",
+	"--only %s: priorities are written in capital letters":                                                "--only %s：级别用大写字母",
+	"did you mean --only P0?":   "是不是 --only P0？",
+	"%q is no name of a freeze": "%q不是冻结的名称",
+	"1 to 64 lower-case letters, digits, '_' and '-', beginning with a letter or digit": "1 到 64 个小写字母、数字、'_' 和 '-'，以字母或数字开头",
+	"a drill failed: %s": "演练没有通过：%s",
+	"a drill is due: %s": "该演练了：%s",
+	"alert %s: %s":       "告警%s：%s",
+	"daybook drill list; it ends with a drill that passes: daybook drill run %s --date …": "daybook drill list；演练通过后即结束：daybook drill run %s --date …",
 }
