@@ -292,6 +292,7 @@ type SubjectCounts struct {
 	Of       int64           // runs of subjects
 	States   map[State]int64 // of them, by state
 	Waiting  int64           // of those scheduled, or to be tried again: for their turn
+	Held     int64           // likewise: let go, and waiting for a serial key
 	Letters  int64           // open letters, but those of unknown outcomes
 	Unknown  int64           // open letters of unknown outcomes
 	Repeated int64           // named more than once by the last listing
@@ -299,6 +300,15 @@ type SubjectCounts struct {
 	Fault    string          // the first of them
 	Vanished int64           // known, and not named by it
 	Breaker  *Breaker        // open; nil: it is closed
+	Won      bool            // one of them succeeded at some time
+}
+
+// ForPerson is how many open letters there are.
+func (c SubjectCounts) ForPerson() int64 { return c.Letters + c.Unknown }
+
+// WaitsForPerson reports whether nothing keeps r, whose subjects were listed and counted, from its end but open letters of them.
+func (r *Run) WaitsForPerson() bool {
+	return r.FannedOut() && r.State == Running && r.Rests && r.Subjects != nil && r.Subjects.UnderWay() == 0 && r.Subjects.ForPerson() > 0
 }
 
 // UnderWay is how many are neither done nor in the hands of a person.

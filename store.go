@@ -275,6 +275,9 @@ type Reader interface {
 	LastGood(ctx context.Context) (map[string]Good, error)
 	// Subjects counts the subjects of a run; of a run without it counts none.
 	Subjects(ctx context.Context, k Key) (SubjectCounts, error)
+	// SubjectLetters returns the first keys of the subjects of a run whose letters stand open: those of unknown outcomes, or the
+	// others.
+	SubjectLetters(ctx context.Context, parent Key, unknown bool, limit int) ([]Key, error)
 	// Troubled returns the runs of subjects of a run of which there is more to tell than one good attempt, in the order of keys.
 	Troubled(ctx context.Context, k Key, limit int) ([]Key, error)
 	Counts(ctx context.Context) (Counts, error)

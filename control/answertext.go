@@ -262,7 +262,7 @@ func (a Answer) sentence() daybook.Text {
 	r := a.run()
 	switch a.Because {
 	case daybook.BecauseSubjects:
-		return daybook.Say("has %s. None is started beside its letter: replay it.", subjectsText(a.Subjects))
+		return daybook.Say("has %s. None is started beside its letter: replay it.", subjectsOfText(a.run(), a.Subjects))
 	case daybook.BecauseNew:
 		return a.started()
 	case daybook.BecauseAgain:
@@ -293,7 +293,7 @@ func (a Answer) sentence() daybook.Text {
 		return a.scheduled()
 	case daybook.BecauseRunning:
 		if r.FannedOut() && a.Subjects != nil {
-			return daybook.Say("is under way: %s. Nothing was started beside it.", subjectsText(a.Subjects))
+			return daybook.Say("is under way: %s. Nothing was started beside it.", subjectsOfText(a.run(), a.Subjects))
 		}
 		return daybook.Say("is running: attempt %d since %s on %s. Nothing was started beside it.", r.Attempts, a.when(r.ClaimedAt), whoever(oneLine(a.Host)))
 	case daybook.BecauseRetryable:
@@ -390,7 +390,7 @@ func (a Answer) retryable() daybook.Text {
 	}
 	switch {
 	case r.FannedOut() && a.Subjects != nil:
-		return daybook.Say("is under way: %s. It is listed once more %s.", subjectsText(a.Subjects), next)
+		return daybook.Say("is under way: %s. It is listed once more %s.", subjectsOfText(a.run(), a.Subjects), next)
 	case r.Hold != "":
 		return daybook.Say("is under way: attempt %d ended, and the next is held: %s.", r.Attempts, holdOf(r, a.At))
 	case r.Reason == daybook.ReasonSettling:
@@ -407,7 +407,7 @@ func (a Answer) done() daybook.Text {
 	r := a.run()
 	at, by, counts := a.when(r.EndedAt), byWhom(r.FirstSource, r.FirstActor), counted(r.Counts)
 	if a.Subjects != nil && len(r.Counts) == 0 {
-		counts = daybook.Say(" (%s)", subjectsText(a.Subjects))
+		counts = daybook.Say(" (%s)", subjectsOfText(a.run(), a.Subjects))
 	}
 	if a.Because == daybook.BecauseOnce {
 		return daybook.Say("was done at %s by %s%s, and its job has effects: once: it is not repeated under this key.", at, by, counts)

@@ -25,10 +25,14 @@ func (d *doctor) subjects(ctx context.Context) error {
 		switch {
 		case n.Breaker != nil:
 			d.add(LevelBad, daybook.Say("%s: %s", r.Key, subjectsText(n)), command("daybook run show %s", r.Key))
-		case n.UnderWay() == 0 && n.Letters+n.Unknown > 0:
+		case n.UnderWay() == 0 && n.ForPerson() > 0:
 			d.add(LevelWarn, daybook.Say("%s does not end by itself: %s", r.Key, subjectsText(n)), command("daybook dead list"))
-		case n.UnderWay() > 0 && n.States[daybook.Running] == 0 && n.Waiting == n.UnderWay() && d.now.Sub(r.ClaimedAt) > plannedWithin:
+		case n.Waiting+n.Held < n.UnderWay() || d.now.Sub(r.ClaimedAt) <= plannedWithin:
+		case n.Waiting > 0:
 			d.add(LevelWarn, daybook.Say("%s: %d subjects wait for their turn, and none is under way", r.Key, n.Waiting), command("daybook run show %s", r.Key))
+		case n.Held > 0:
+			d.add(LevelWarn, daybook.Say("%s: %s that another run has, and none is under way", r.Key,
+				daybook.Count(int(n.Held), "%d subject waits for a serial key", "%d subjects wait for a serial key")), command("daybook run show %s", r.Key))
 		}
 	}
 	return nil

@@ -1,6 +1,8 @@
 package control
 
 import (
+	"context"
+
 	"github.com/daybook-run/daybook"
 )
 
@@ -9,7 +11,93 @@ func SubjectsText(r *daybook.Run) daybook.Text {
 	if r.Subjects == nil {
 		return daybook.Text{}
 	}
-	return subjectsText(r.Subjects)
+	return subjectsOfText(r, r.Subjects)
+}
+
+// subjectsOfText is subjectsText of a run: once it is done, some may have been asked for by themselves.
+func subjectsOfText(r *daybook.Run, n *daybook.SubjectCounts) daybook.Text {
+	said := subjectsText(n)
+	if n == nil || r == nil || r.State != daybook.Done {
+		return said
+	}
+	if later := n.UnderWay() + min(n.States[daybook.Dead], n.ForPerson()); later > 0 {
+		return daybook.Say("%s; %s", said, daybook.Count(int(later), "%d of them came after it was done", "%d of them came after it was done"))
+	}
+	return said
+}
+
+// StateText is the state of a run with a glyph and the reason: of one that only letters keep from its end, these.
+func StateText(glyph string, r *daybook.Run) daybook.Text {
+	state := daybook.Say("%s %s", glyph, r.State)
+	switch {
+	case r.WaitsForPerson():
+		return daybook.Say("%s (waits for you: %s)", state, daybook.Count(int(r.Subjects.ForPerson()), "%d letter", "%d letters"))
+	case r.Hold != "":
+		return daybook.Say("%s (%s)", state, r.Hold)
+	case r.Reason != "":
+		return daybook.Say("%s (%s)", state, r.Reason)
+	}
+	return state
+}
+
+// UnderWayText says where the subjects are that are not settled; zero: all are.
+func UnderWayText(n *daybook.SubjectCounts) daybook.Text {
+	if n.UnderWay() == 0 {
+		return daybook.Text{}
+	}
+	said := daybook.Say("%d running, %d to be tried again, %d wait for their turn", n.States[daybook.Running], n.States[daybook.Retryable], n.Waiting)
+	if n.Held > 0 {
+		said = daybook.Say("%s, %d for a serial key that another run has", said, n.Held)
+	}
+	return said
+}
+
+// TurnText says what the subjects of a run wait for that wait for their turn; zero: none does.
+func TurnText(r *daybook.Run) daybook.Text {
+	n := r.Subjects
+	switch {
+	case n == nil || n.Waiting == 0 && n.Breaker == nil:
+		return daybook.Text{}
+	case r.State == daybook.Dead:
+		return daybook.Say("comes when %s is replayed", r.Key)
+	case !r.State.Live():
+		return daybook.Text{}
+	case n.Breaker != nil && n.Breaker.Trial != "":
+		return daybook.Say("comes when %s has succeeded, which is tried now", n.Breaker.Trial)
+	case n.Breaker != nil:
+		return daybook.Say("comes when one has succeeded: the next is tried at %s", longClock(n.Breaker.Next, location(r.Zone)))
+	case !n.Won:
+		return daybook.Say("comes when one has succeeded: until then %d are tried", daybook.BreakerSubjects)
+	}
+	return daybook.Say("comes as others end")
+}
+
+// Turn says what the run of a subject waits for that its parent has not let go; zero: it does not wait for that.
+func (c *Control) Turn(ctx context.Context, r *daybook.Run) (daybook.Text, error) {
+	if r.Hold != daybook.HoldTurn && r.Hold != daybook.ReasonBreaker || r.SubjectOf() == "" {
+		return daybook.Text{}, nil
+	}
+	parent, err := c.Run(ctx, r.SubjectOf())
+	if daybook.CodeOf(err) == daybook.CodeNotFound {
+		return daybook.Text{}, nil
+	}
+	if err != nil {
+		return daybook.Text{}, err
+	}
+	return TurnText(parent), nil
+}
+
+// namedLetters is how many letters of subjects are named where a run waits for a person.
+const namedLetters = 20
+
+// OpenLetters returns the first keys of the subjects of a run whose letters stand open, those of unknown outcomes first.
+func (c *Control) OpenLetters(ctx context.Context, k daybook.Key) ([]daybook.Key, error) {
+	unknown, err := c.s.SubjectLetters(ctx, k, true, namedLetters)
+	if err != nil {
+		return nil, err
+	}
+	others, err := c.s.SubjectLetters(ctx, k, false, namedLetters)
+	return append(unknown, others[:min(len(others), namedLetters-len(unknown))]...), err
 }
 
 // subjectsText says how the subjects of a run stand: "1 open letter, 19 done, 0 unknown of 20 subjects".
@@ -27,6 +115,12 @@ func subjectsText(n *daybook.SubjectCounts) daybook.Text {
 	said := daybook.Say("%d done, %d unknown of %d subjects", n.States[daybook.Done], n.Unknown, n.Of)
 	if n.Letters > 0 {
 		said = daybook.Say("%s, %s", letters, said)
+	}
+	if closed := n.States[daybook.Dead] - n.ForPerson(); closed > 0 {
+		said = daybook.Say("%s; %s", said, daybook.Count(int(closed), "%d letter closed", "%d letters closed"))
+	}
+	if n := n.States[daybook.Cancelled]; n > 0 {
+		said = daybook.Say("%s; %s", said, daybook.Count(int(n), "%d cancelled", "%d cancelled"))
 	}
 	if n.Breaker != nil {
 		said = daybook.Say("%s; they fail alike (%s), so one is tried at a time", said, daybook.Clip(oneLine(n.Breaker.Error), 120))

@@ -14,7 +14,7 @@ import (
 const countChildren = `SELECT state, count(*) FROM daybook_runs WHERE parent = $1 AND parent <> '' GROUP BY state`
 
 const countLiveChildren = `SELECT state, hold, count(*) FROM daybook_live WHERE parent = $1 AND hold = 'turn' GROUP BY state, hold
-UNION ALL SELECT state, '', count(*) FROM daybook_live WHERE parent = $1 AND parent <> '' AND hold <> 'turn' GROUP BY state`
+UNION ALL SELECT state, hold, count(*) FROM daybook_live WHERE parent = $1 AND parent <> '' AND hold <> 'turn' GROUP BY state, hold`
 
 const countChildLetters = `SELECT kind, count(*) FROM daybook_letters WHERE parent = $1 AND parent <> '' AND state = 'open' GROUP BY kind`
 
@@ -41,8 +41,11 @@ func (s *Store) Subjects(ctx context.Context, k daybook.Key) (daybook.SubjectCou
 		var hold daybook.Reason
 		var n int64
 		err := rows.Scan(&state, &hold, &n)
-		if hold == daybook.HoldTurn {
+		switch hold {
+		case daybook.HoldTurn:
 			c.Waiting += n
+		case daybook.ReasonSerial:
+			c.Held += n
 		}
 		c.States[state] += n
 		return err
@@ -71,7 +74,7 @@ func (s *Store) Subjects(ctx context.Context, k daybook.Key) (daybook.SubjectCou
 		if err := json.Unmarshal([]byte(breaker), &b); err != nil {
 			return c, err
 		}
-		if b.Open {
+		if c.Won = b.Won; b.Open {
 			c.Breaker = &b
 		}
 	}
@@ -138,8 +141,7 @@ func (s *Store) ReplaySubjects(ctx context.Context, k, after daybook.Key, who, n
 
 const selectSubjectLetters = `SELECT key FROM daybook_letters WHERE parent = $1 AND parent <> '' AND state = 'open' AND (kind = 'unknown') = ($2 = 1) ORDER BY key LIMIT $3`
 
-// SubjectLetters returns the first keys of the subjects of a run whose letters stand open: those of unknown outcomes, or the
-// others.
+// SubjectLetters implements daybook.Reader.
 func (s *Store) SubjectLetters(ctx context.Context, parent daybook.Key, unknown bool, limit int) ([]daybook.Key, error) {
 	var keys []daybook.Key
 	err := s.read(ctx, "list the letters of the subjects of "+string(parent), selectSubjectLetters, func(rows *sql.Rows) error {

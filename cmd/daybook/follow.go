@@ -19,7 +19,7 @@ const (
 	onceSeen    = 30 * time.Second
 )
 
-// follow looks at a run until it has ended and returns it: of a coalesced one the run that covers it. each is told every
+// follow looks at a run until it has ended, or only open letters of its subjects keep it from that, and returns it: of a coalesced one the run that covers it. each is told every
 // change, the first standing included. An error with exit code 6: nobody executes; with 124: it has not ended within
 // atMost (0: no limit).
 func (a *app) follow(ctx context.Context, c *control.Control, key daybook.Key, atMost time.Duration, each func(*daybook.Run) error) (*daybook.Run, error) {
@@ -48,7 +48,7 @@ func (a *app) follow(ctx context.Context, c *control.Control, key daybook.Key, a
 			key = r.CoveredBy
 			return true, nil
 		}
-		if !r.State.Live() {
+		if !r.State.Live() || r.WaitsForPerson() {
 			return false, nil
 		}
 		if now := a.Now(); now.Sub(looked) >= aliveEvery {
@@ -169,14 +169,26 @@ func (a *app) stepLine(r *daybook.Run) string {
 	return fmt.Sprintf("%s  %s", r.Key, oneLine(a.lang.Say(text)))
 }
 
-// ended tells how a followed run ended. With status the exit code says it too.
-func (a *app) ended(r *daybook.Run, status bool) error {
+// ended tells how a followed run ended, or which letters it waits for. With status the exit code says it too.
+func (a *app) ended(ctx context.Context, c *control.Control, r *daybook.Run, status bool) error {
 	if a.flags.json {
 		if err := a.printJSON(control.NewRunJSON(r)); err != nil {
 			return err
 		}
 	} else if _, err := fmt.Fprintln(a.Stdout, a.stepLine(r)); err != nil {
 		return err
+	}
+	if r.WaitsForPerson() {
+		letters, err := c.OpenLetters(ctx, r.Key)
+		if err != nil {
+			return err
+		}
+		for _, k := range letters {
+			a.say("%s has an open letter", k)
+		}
+		if more := r.Subjects.ForPerson() - int64(len(letters)); more > 0 {
+			a.say("%s", daybook.Count(int(more), "and %d more", "and %d more"))
+		}
 	}
 	a.next(afterRun(r))
 	if status && r.State != daybook.Done {
@@ -189,6 +201,12 @@ func (a *app) ended(r *daybook.Run, status bool) error {
 func afterRun(r *daybook.Run) string {
 	if r.State == daybook.Dead && r.Letter != nil && r.Letter.State == daybook.LetterOpen {
 		return "daybook dead show " + string(r.Key)
+	}
+	if r.WaitsForPerson() {
+		if r.Subjects.Letters == 0 {
+			return "daybook dead list"
+		}
+		return "daybook dead replay " + string(r.Key)
 	}
 	if r.Attempts > 0 {
 		return "daybook run logs " + string(r.Key)

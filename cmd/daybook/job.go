@@ -143,22 +143,18 @@ func jobState(v control.JobView) daybook.Text {
 // stateCell is stateText in a table, with the words that --state takes.
 func stateCell(r *daybook.Run) string {
 	cell := glyphs[r.State] + " " + string(r.State)
+	if r.WaitsForPerson() {
+		return cell + " (waits for you)"
+	}
 	if why := cmp.Or(r.Hold, r.Reason); why != "" {
 		cell += " (" + string(why) + ")"
 	}
 	return cell
 }
 
-// stateText is the state of a run with its glyph.
+// stateText is the state of a run with its glyph and the reason.
 func stateText(r *daybook.Run) daybook.Text {
-	state := daybook.Say("%s %s", glyphs[r.State], r.State)
-	switch {
-	case r.Hold != "":
-		return daybook.Say("%s (%s)", state, r.Hold)
-	case r.Reason != "":
-		return daybook.Say("%s (%s)", state, r.Reason)
-	}
-	return state
+	return control.StateText(glyphs[r.State], r)
 }
 
 func newJobShow(a *app) *cobra.Command {

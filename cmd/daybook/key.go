@@ -278,7 +278,10 @@ func counts(m map[string]int64) daybook.Words {
 func (a *app) storyHead(s control.Story, loc *time.Location) string {
 	r := s.Run
 	text := fmt.Sprintf("%s  %s  %s %s", r.Key, r.Priority, a.mark(glyphs[r.State]), a.lang.State(r.State))
-	if r.Reason != "" && r.Reason != daybook.ReasonCovered {
+	switch {
+	case r.WaitsForPerson():
+		text += a.lang.F(" (waits for you: %s)", daybook.Count(int(r.Subjects.ForPerson()), "%d letter", "%d letters"))
+	case r.Reason != "" && r.Reason != daybook.ReasonCovered:
 		text += a.lang.F(" (%s)", r.Reason)
 	}
 	if r.Hold != "" {

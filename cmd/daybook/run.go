@@ -159,6 +159,13 @@ func (a *app) runShow(ctx context.Context, key daybook.Key) error {
 		}
 		w := bufio.NewWriter(a.Stdout)
 		a.describeRun(w, r, lock)
+		turn, err := c.Turn(ctx, r)
+		if err != nil {
+			return err
+		}
+		if !turn.IsZero() {
+			a.row(w, "turn", "%s", turn)
+		}
 		if err := w.Flush(); err != nil {
 			return err
 		}
@@ -252,8 +259,11 @@ func (a *app) subjectRows(row func(label, format string, args ...any), r *dayboo
 		return
 	}
 	row("subjects", "%s", control.SubjectsText(r))
-	if w := n.UnderWay(); w > 0 {
-		row("under way", "%d running, %d to be tried again, %d wait for their turn", n.States[daybook.Running], n.States[daybook.Retryable], n.Waiting)
+	if said := control.UnderWayText(n); !said.IsZero() {
+		row("under way", "%s", said)
+	}
+	if turn := control.TurnText(r); !turn.IsZero() {
+		row("turn", "%s", turn)
 	}
 	if n.Repeated > 0 {
 		row("repeated", "%s", daybook.Count(int(n.Repeated), "%d row of the listing named a subject that it had named before: it is done once",
@@ -297,7 +307,7 @@ func (a *app) runWatch(ctx context.Context, key daybook.Key, atMost time.Duratio
 	return a.withControl(ctx, func(l *ledger, c *control.Control) error {
 		r, err := a.follow(ctx, c, key, atMost, func(r *daybook.Run) error {
 			switch {
-			case !r.State.Live() && r.State != daybook.Coalesced:
+			case !r.State.Live() && r.State != daybook.Coalesced, r.WaitsForPerson():
 				return nil // ended tells it
 			case a.flags.json:
 				return a.printJSON(control.NewRunJSON(r))
@@ -308,7 +318,7 @@ func (a *app) runWatch(ctx context.Context, key daybook.Key, atMost time.Duratio
 		if err != nil {
 			return err
 		}
-		return a.ended(r, status)
+		return a.ended(ctx, c, r, status)
 	})
 }
 

@@ -222,7 +222,7 @@ func (a *app) triggerWait(ctx context.Context, c *control.Control, answer contro
 		key = answer.Cover.Key
 	}
 	r, err := a.follow(ctx, c, key, atMost, func(r *daybook.Run) error {
-		if r.State.Live() || r.State == daybook.Coalesced {
+		if r.State.Live() && !r.WaitsForPerson() || r.State == daybook.Coalesced {
 			a.say("%s", a.stepLine(r))
 		}
 		return nil
@@ -231,7 +231,7 @@ func (a *app) triggerWait(ctx context.Context, c *control.Control, answer contro
 		if err != nil {
 			return err
 		}
-		return a.ended(r, true)
+		return a.ended(ctx, c, r, true)
 	}
 	// With JSON the answer is told once, with the run as it stands in the end; that it was recorded is told in any case.
 	j := control.NewAnswerJSON(answer)

@@ -56,6 +56,23 @@ var zhSubjects = map[string]string{
 	"the dsn is of no known kind":                                            "dsn 的种类不认识",
 	"write sqlite:PATH, postgres://user@host/name or mysql://user@host/name": "写 sqlite:PATH、postgres://user@host/name 或 mysql://user@host/name",
 
+	// How a run with subjects stands.
+	"%s (waits for you: %s)":            "%s（等你处理：%s）",
+	" (waits for you: %s)":              "（等你处理：%s）",
+	"%d letters closed":                 "%d个死信已关闭",
+	"%d cancelled":                      "%d个已取消",
+	"%d of them came after it was done": "其中%d个是在它完成之后才要求的",
+	"%s has an open letter":             "%s有未处理的死信",
+	"turn":                              "排队",
+	"comes when %s is replayed":         "重放%s后轮到",
+	"comes as others end":               "别的结束后依次轮到",
+	"comes when %s has succeeded, which is tried now":       "正在试的%s成功后轮到",
+	"comes when one has succeeded: the next is tried at %s": "有一个成功后轮到：下一个在%s试",
+	"comes when one has succeeded: until then %d are tried": "有一个成功后轮到：在此之前先试%d个",
+	"%s, %d for a serial key that another run has":          "%s，%d个等待别的运行占用的串行键",
+	"%d subjects wait for a serial key":                     "%d个业务对象在等待串行键",
+	"%s: %s that another run has, and none is under way":    "%s：%s，它被别的运行占用，没有一个在进行",
+
 	"%s was not cancelled with its window": "%s不是随窗口取消的",
 
 	// Plans, and the doctor.
