@@ -211,6 +211,7 @@ type Seen struct {
 	Lapse    int64  // number of the newest lapse; 0: none
 	Sequence int64
 	Marks    map[string]Mark // by node
+	Mixed    bool            // its file was written over while it was worked on: nothing in it can be trusted until it is restored
 
 	// Of a ledger only.
 	Written time.Time // its last sign of life of any node
@@ -230,7 +231,7 @@ func (s *Seen) Add(o Seen) {
 	case o.Ledger != s.Ledger || o.Lapse < s.Lapse:
 		return
 	}
-	s.Sequence = max(s.Sequence, o.Sequence)
+	s.Sequence, s.Mixed = max(s.Sequence, o.Sequence), s.Mixed || o.Mixed
 	if s.Marks == nil {
 		s.Marks = make(map[string]Mark, len(o.Marks))
 	}

@@ -116,6 +116,7 @@ type Engine struct {
 	doubtful   atomic.Bool // a write found the ledger without what it had acknowledged
 	wakeRecall chan struct{}
 	wakeDoubts chan struct{}
+	place      string // of a SQLite file
 
 	doubts *executor.Doubts
 	rescue executor.Rescue // of RunDue

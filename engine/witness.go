@@ -43,6 +43,7 @@ type witnessLine struct {
 	Node     string    `json:"node,omitempty"`
 	Mark     int64     `json:"mark,omitempty"`
 	At       time.Time `json:"at,omitzero"`
+	Mixed    bool      `json:"mixed,omitempty"`
 }
 
 // linesOf writes what was seen as lines.
@@ -56,10 +57,10 @@ func linesOf(s daybook.Seen) []byte {
 		b.Write(append(text, '\n'))
 	}
 	for n, m := range s.Marks {
-		add(witnessLine{s.Ledger, s.Lapse, s.Sequence, n, m.Number, m.At})
+		add(witnessLine{s.Ledger, s.Lapse, s.Sequence, n, m.Number, m.At, s.Mixed})
 	}
 	if b.Len() == 0 {
-		add(witnessLine{Ledger: s.Ledger, Lapse: s.Lapse, Sequence: s.Sequence})
+		add(witnessLine{Ledger: s.Ledger, Lapse: s.Lapse, Sequence: s.Sequence, Mixed: s.Mixed})
 	}
 	return b.Bytes()
 }
@@ -73,7 +74,7 @@ func readSeen(text []byte, ledger string) daybook.Seen {
 		if json.Unmarshal(lines.Bytes(), &l) != nil || l.Ledger != ledger {
 			continue
 		}
-		one := daybook.Seen{Ledger: l.Ledger, Lapse: l.Lapse, Sequence: l.Sequence}
+		one := daybook.Seen{Ledger: l.Ledger, Lapse: l.Lapse, Sequence: l.Sequence, Mixed: l.Mixed}
 		if l.Node != "" {
 			one.Marks = map[string]daybook.Mark{l.Node: {Node: l.Node, Number: l.Mark, At: l.At}}
 		}
@@ -216,6 +217,7 @@ func (e *Engine) watch(ctx context.Context) error {
 	}
 	e.witness.mu.Lock()
 	if strings.HasPrefix(strings.ToLower(info.Database), "sqlite") && info.Place != "" {
+		e.place = info.Place
 		e.witness.files = append(e.witness.files, WitnessOf(info.Place))
 	}
 	if e.o.WitnessDir != "" {
@@ -254,6 +256,9 @@ func (e *Engine) recall(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	if saw.Mixed && stands.Lapse <= saw.Lapse {
+		return errMixed(e.place)
+	}
 	lapse, forgot := stands.Forgot(saw, now)
 	if forgot {
 		lapse.Node = e.node.ID
@@ -276,6 +281,21 @@ func (e *Engine) recall(ctx context.Context, now time.Time) error {
 	e.doubtful.Store(false)
 	ring(e.wakeDoubts)
 	return nil
+}
+
+// errMixed is the error of a SQLite file that was written over while it was worked on. Its log goes on as if nothing had happened,
+// so that some pages are of one time and some of another.
+func errMixed(place string) error {
+	return daybook.New(daybook.CodeUnavailable, "the file of the ledger %s was written over while it was worked on: what is in it is mixed", place).
+		WithHint("put a whole copy in its place: daybook db restore FILE")
+}
+
+// Mixed notes that the file of a SQLite ledger was written over while it was worked on: nobody begins to work on it before it is
+// restored. It returns the error that says so.
+func (e *Engine) Mixed() error {
+	saw := e.store.Remembered()
+	e.witness.note(daybook.Seen{Ledger: saw.Ledger, Lapse: saw.Lapse, Mixed: true})
+	return errMixed(e.place)
 }
 
 func ring(c chan struct{}) {

@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,7 +66,7 @@ func (a *app) serve(ctx context.Context, listen string) error {
 	if err != nil {
 		return errors.Join(err, stopDoor(), l.Close())
 	}
-	ctx, done := guardFile(ctx, text)
+	ctx, done := guardFile(ctx, text, l)
 	ready := make(chan struct{})
 	stopReloads := a.reloads(ctx, l, signals, ready)
 	err = l.Start(ctx, func() {
@@ -83,43 +80,4 @@ func (a *app) serve(ctx context.Context, listen string) error {
 	})
 	stopReloads()
 	return errors.Join(done(), err, stopDoor(), l.Close())
-}
-
-// guardEvery is how often serve looks whether the file of its ledger is still the one that it opened.
-const guardEvery = time.Second
-
-// guardFile returns a context that ends when the file of a SQLite ledger is removed, or another one stands in its place.
-// SQLite does not notice: it would go on with a file that has no name, and a serve started later would make an empty
-// ledger that knows of nothing done. The function ends the guard and returns what it found.
-func guardFile(ctx context.Context, text string) (context.Context, func() error) {
-	path, lite := strings.CutPrefix(text, "sqlite:")
-	opened, err := os.Stat(path)
-	if !lite || err != nil {
-		return ctx, func() error { return nil }
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_, _ = waitWhile(ctx, guardEvery, func() (bool, error) {
-			now, err := os.Stat(path)
-			if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(opened, now) {
-				cancel(errFileGone(path))
-			}
-			return true, nil
-		})
-	}()
-	return ctx, func() error {
-		cancel(nil)
-		<-ended
-		if err := context.Cause(ctx); daybook.CodeOf(err) == daybook.CodeUnavailable {
-			return err
-		}
-		return nil
-	}
-}
-
-func errFileGone(path string) error {
-	return daybook.New(daybook.CodeUnavailable, "the ledger %s was removed or replaced while serve worked on it: what was recorded since may not be in it", path).
-		WithHint("put the file or the newest backup back before serve is started again: an empty ledger knows of nothing done")
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/internal/gateway"
@@ -230,6 +231,54 @@ func TestALedgerThatForgotNothing(t *testing.T) {
 			w.t.Error(out)
 		}
 	})
+}
+
+// TestALedgerIsWrittenOver: a copy is written into the file of a ledger while serve works on it, which SQLite does not notice. serve
+// does, ends, and does not begin again before a whole copy is there.
+func TestALedgerIsWrittenOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite", forgotJobs)
+	w.db.SetMaxIdleConns(0)
+	w.served()
+	w.asks(known, "neither")
+	w.done(known, "neither")
+	w.quit()
+	backup, copied := filepath.Join(w.dir, "backup.db"), filepath.Join(w.dir, "copy")
+	w.mustSay("", "db", "backup", backup)
+	w.put(w.file(), copied)
+	s := w.served()
+	w.asks(waiting, "neither")
+	w.done(waiting, "neither")
+	db := w.handles() // as the next backup, or the checkpoint of a busier hour, brings what is in the log into the file
+	w.until("the log is in the file", func() bool {
+		var busy, left, moved int
+		w.do(db.Write.QueryRowContext(t.Context(), "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &left, &moved))
+		return busy == 0
+	})
+	w.do(errors.Join(db.Write.Close(), db.Read.Close()))
+	<-time.After(2 * time.Second) // serve has seen it
+	b, err := os.ReadFile(copied)
+	w.do(err)
+	w.do(os.WriteFile(w.file(), b, 0o600))
+	const says = "was written over while it was worked on"
+	<-s.ended
+	for _, s := range []*served{s, w.serve()} {
+		<-s.ended
+		if code := s.cmd.ProcessState.ExitCode(); code != 6 {
+			t.Errorf("serve exited with %d", code)
+		}
+	}
+	if text, err := os.ReadFile(w.log.Name()); err != nil || strings.Count(string(text), says) < 2 {
+		t.Errorf("it is not said: %v", err)
+	}
+	w.mustSay("is kept as", "db", "restore", backup, "--yes")
+	w.served()
+	w.asks(waiting, "neither")
+	w.mustSay("restored has ended", "freeze", "end", "restored", "--reason", "settled", "--yes")
+	w.ends("neither:"+waiting, daybook.Dead)
+	if n := w.booked("neither"); n != 2 {
+		t.Errorf("charged %d times", n)
+	}
 }
 
 func (w *world) do(err error) {
