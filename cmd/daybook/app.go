@@ -38,9 +38,13 @@ type app struct {
 	url, localURL string        // where the door of serve is reached; empty: nowhere
 	lease         time.Duration // of serve; 0: the engine's own
 	flags         globals
+	reads         bool   // the command only looks into the ledger
 	fileZone      string // IANA name of the zone of the file; empty: none was read, or it names none
 	helped        error  // what was wrong with a call for help
 }
+
+// readers are the verbs that only look into the ledger.
+var readers = []string{"status", "doctor", "list", "show", "find", "logs", "watch"}
 
 // globals are the flags of every command.
 type globals struct {
@@ -81,7 +85,10 @@ func (a *app) root() *cobra.Command {
 		DisableAutoGenTag: true,
 		Args:              cobra.ArbitraryArgs, // cobra's own check would answer in its own words
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.checkGlobals() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			a.reads = slices.Contains(readers, cmd.Name())
+			return a.checkGlobals()
+		},
 	}
 	asked := root.Flags().Bool("version", false, textFlagVersion)
 	root.RunE = func(cmd *cobra.Command, args []string) error {

@@ -65,6 +65,10 @@ func (a *app) person() control.Person {
 // named. Commands other than serve, once and db migrate do not make a ledger or change its schema.
 func (a *app) open(ctx context.Context, role string, make bool) (*ledger, error) {
 	f, err := a.fileIfAny()
+	var faults config.Errors
+	if role == "cli" && errors.As(err, &faults) {
+		return a.openBeside(ctx, role, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +77,35 @@ func (a *app) open(ctx context.Context, role string, make bool) (*ledger, error)
 		return nil, err
 	}
 	return a.openAt(ctx, role, text, f, make)
+}
+
+// openBeside opens the ledger of a file that has faults for a command that only reads; it is told that the file was left aside.
+// Any other ends with the faults, and is told how the ledger is reached meanwhile: a serve goes on with the file it loaded.
+func (a *app) openBeside(ctx context.Context, role string, faults error) (*ledger, error) {
+	path := a.configPath()
+	text, err := a.ReadFile(path)
+	if err != nil {
+		return nil, faults
+	}
+	place := config.PlaceOf(path, text)
+	at, err := a.databaseURL(place)
+	if err != nil {
+		return nil, faults
+	}
+	if path, lite := strings.CutPrefix(at, "sqlite:"); lite && !isFile(path) {
+		return nil, faults // where it is, the file does not say any more
+	}
+	if !a.reads {
+		shown := config.Mask(at)
+		if place.Database.IsReference() && a.flags.db == "" {
+			shown = place.Database.String()
+		}
+		a.say("a serve that runs goes on with the file that it loaded; until this one is mended: --db %s", shown)
+		return nil, faults
+	}
+	a.say("%s has faults and is left aside: daybook check; a serve that runs goes on with the file that it loaded", path)
+	a.fileZone = place.Timezone
+	return a.openAt(ctx, role, at, nil, false)
 }
 
 // fileIfAny reads the configuration: nil when none is there and none was named. One that has faults does not stand in the
