@@ -239,7 +239,9 @@ func TestAListingThatNamesNoSubject(t *testing.T) {
 		if s.charged() != 3 || r.Letter == nil || r.Letter.State != daybook.LetterOpen {
 			t.Errorf("charged %d, letter %+v", s.charged(), r.Letter)
 		}
-		t.Log(r.LastError)
+		if !strings.Contains(r.LastError, "no subject: row 4: ") {
+			t.Errorf("the row is not named: %s", r.LastError)
+		}
 		s.mu.Lock()
 		s.due = append(s.due[:3], daybook.Subject{ID: "sub_04"})
 		s.mu.Unlock()

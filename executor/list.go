@@ -47,7 +47,7 @@ func (x *Executor) list(ctx context.Context, f *flight, work Work, env map[strin
 		x.mu.Unlock()
 	}
 	if err != nil {
-		x.end(f, work.Job.Policy(), listFault(ctx, err))
+		x.end(f, work.Job.Policy(), listFault(ctx, work.Job.Name, err))
 		return
 	}
 	f.outcome = daybook.Outcome{Result: daybook.ResultDone}
@@ -73,7 +73,7 @@ func (l *listing) wait(ctx context.Context, ended <-chan error) error {
 }
 
 // listFault reads how a listing ended that did not come to its end: nothing happened by it.
-func listFault(ctx context.Context, err error) daybook.Outcome {
+func listFault(ctx context.Context, job string, err error) daybook.Outcome {
 	out := daybook.OutcomeOf(err)
 	if out.Result != daybook.ResultPermanent {
 		out.Result = daybook.ResultNotDone
@@ -82,7 +82,7 @@ func listFault(ctx context.Context, err error) daybook.Outcome {
 		var why *daybook.Error
 		out = daybook.Outcome{Result: daybook.ResultNotDone, Error: cause.Error(), Interrupted: errors.As(cause, &why) && why == daybook.ErrShutdown}
 	}
-	out.Error = daybook.Clip("list the subjects: "+out.Error, daybook.MaxErrorBytes)
+	out.Error = daybook.Clip("list the subjects of "+job+": "+out.Error, daybook.MaxErrorBytes)
 	return out
 }
 
@@ -92,6 +92,7 @@ type listing struct {
 	parent  *daybook.Run
 	job     *daybook.Job
 	found   daybook.Listed
+	rows    int64       // that came
 	begun   atomic.Bool // something may have been written
 	batch   []*daybook.Run
 	batched map[daybook.Key]bool
@@ -116,8 +117,12 @@ func (l *listing) all(ctx context.Context, list ListFunc, o daybook.Order) (err 
 	w := l.parent.Window
 	w.Start, w.End = l.parent.Cover.Start, l.parent.Cover.End
 	for s, err := range list(ctx, w, o) {
-		if err == nil {
+		switch {
+		case err == nil:
+			l.rows++
 			err = ctx.Err()
+		case l.rows > 0:
+			err = fmt.Errorf("after row %d: %w", l.rows, err)
 		}
 		if err == nil {
 			err = l.take(ctx, s)
@@ -176,7 +181,7 @@ func (l *listing) take(ctx context.Context, s daybook.Subject) error {
 
 func (l *listing) faulty(err error) {
 	if l.found.Faulty++; len(l.found.Faults) < daybook.MaxSubjectFaults {
-		l.found.Faults = append(l.found.Faults, daybook.Clip(err.Error(), 300))
+		l.found.Faults = append(l.found.Faults, daybook.Clip(fmt.Sprintf("row %d: %v", l.rows, err), 300))
 	}
 }
 

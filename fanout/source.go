@@ -30,12 +30,38 @@ type Source struct {
 // maxItem bounds one subject of an answer, in bytes.
 const maxItem = 1 << 20
 
-// List names the subjects of a window, as they come.
+// List names the subjects of a window, as they come. An error names the source.
 func (s Source) List(ctx context.Context, w daybook.Window) iter.Seq2[daybook.Subject, error] {
+	list := s.get(ctx, w)
 	if s.SQL != "" {
-		return s.query(ctx, w)
+		list = s.query(ctx, w)
 	}
-	return s.get(ctx, w)
+	return func(yield func(daybook.Subject, error) bool) {
+		for subject, err := range list {
+			if err != nil {
+				err = fmt.Errorf("%s: %w", s.Name(), err)
+			}
+			if !yield(subject, err) {
+				return
+			}
+		}
+	}
+}
+
+// Name says where the subjects come from, without what may be a secret: user, password, and the query of an address.
+func (s Source) Name() string {
+	if kind, err := userdb.KindOf(s.DSN); err == nil && kind == userdb.SQLite {
+		return s.DSN
+	}
+	text := s.URL
+	if s.SQL != "" {
+		text = s.DSN
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme == "" {
+		return "the source"
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
 func (s Source) query(ctx context.Context, w daybook.Window) iter.Seq2[daybook.Subject, error] {

@@ -91,9 +91,9 @@ func TestAListingThatFails(t *testing.T) {
 	}
 	for status, want := range map[int]daybook.Result{404: daybook.ResultPermanent, 503: daybook.ResultUnclear, 302: daybook.ResultUnclear} {
 		far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
-		got, err := list(t, far.URL)
+		got, err := list(t, far.URL+"/due?token=s3cret")
 		far.Close()
-		if out := daybook.OutcomeOf(err); len(got) > 0 || out.Result != want {
+		if out := daybook.OutcomeOf(err); len(got) > 0 || out.Result != want || !strings.HasPrefix(out.Error, far.URL+"/due: ") || strings.Contains(out.Error, "s3cret") {
 			t.Errorf("%d: %v %s %v", status, got, out.Result, err)
 		}
 	}

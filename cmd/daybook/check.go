@@ -91,6 +91,13 @@ type nextJSON struct {
 // against the ledger. A change that serve refuses is an error with CodeConflict.
 func (a *app) check(ctx context.Context, path string, now time.Time) error {
 	f, err := config.Load(path)
+	var tried []config.Fault
+	if err == nil {
+		var wrong config.Errors
+		if wrong, tried = a.tryListings(ctx, f); len(wrong) > 0 {
+			err = wrong
+		}
+	}
 	var faults config.Errors
 	if err != nil && !(errors.As(err, &faults) && a.flags.json) {
 		return err
@@ -102,7 +109,7 @@ func (a *app) check(ctx context.Context, path string, now time.Time) error {
 		return &coded{code: 2, err: err, silent: true}
 	}
 	against := a.compare(ctx, f)
-	all := append(warnings(f, now), riskWarnings(f, against.changes)...)
+	all := append(append(warnings(f, now), tried...), riskWarnings(f, against.changes)...)
 	if a.flags.json {
 		out := checkJSON{Schema: "daybook/check.v1", File: path, OK: true, Faults: []config.Fault{}, Warnings: append([]config.Fault{}, all...), Jobs: []jobJSON{},
 			Ledger: against.ledger, Changes: changesJSON(against.changes)}

@@ -53,7 +53,7 @@ func Rows(ctx context.Context, db *sql.DB, kind Kind, query string, args Args) i
 	return func(yield func(Row, error) bool) {
 		text, values, err := bind(query, kind, args)
 		if err == nil {
-			err = rows(ctx, db, kind, text, values, func(r Row) bool { return yield(r, nil) })
+			err = rows(ctx, db, kind, text, values, nil, func(r Row) bool { return yield(r, nil) })
 		}
 		if err != nil && !errors.Is(err, errEnough) {
 			yield(nil, err)
@@ -61,9 +61,21 @@ func Rows(ctx context.Context, db *sql.DB, kind Kind, query string, args Args) i
 	}
 }
 
+// Columns returns the names of the columns of a query, in small letters, without reading a row: the database reads it as a part of
+// a SELECT, so that one that writes is refused. Errors are those of the database, or have CodeInvalid.
+func Columns(ctx context.Context, db *sql.DB, kind Kind, query string) (names []string, err error) {
+	day := time.Date(2026, 3, 29, 0, 0, 0, 0, time.UTC)
+	text, values, err := bind(query, kind, Args{Date: "2026-03-29", Window: "2026-03-29", Start: day, End: day.AddDate(0, 0, 1)})
+	if err != nil {
+		return nil, err
+	}
+	err = rows(ctx, db, kind, "SELECT * FROM (\n"+text+"\n) AS listing LIMIT 0", values, func(columns []string) { names = columns }, nil)
+	return names, err
+}
+
 var errEnough = errors.New("no more rows are wanted")
 
-func rows(ctx context.Context, db *sql.DB, kind Kind, text string, values []any, each func(Row) bool) (err error) {
+func rows(ctx context.Context, db *sql.DB, kind Kind, text string, values []any, head func(columns []string), each func(Row) bool) (err error) {
 	c, err := db.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
@@ -100,6 +112,10 @@ func rows(ctx context.Context, db *sql.DB, kind Kind, text string, values []any,
 			return daybook.Invalid("the query has two columns called %s", columns[i]).WithHint("give one of them another name with AS")
 		}
 		seen[columns[i]] = true
+	}
+	if head != nil {
+		head(columns)
+		return found.Err()
 	}
 	for found.Next() {
 		cells, into := make([]any, len(columns)), make([]any, len(columns))
