@@ -305,7 +305,7 @@ func (w *World) live() {
 		w.kill(p)
 	}
 	w.bury()
-	sleep(2 * time.Minute) // what a dead process still waits for
+	sleep(11 * lease) // what a dead process still waits for: it tells the end of a step for ten leases
 	synctest.Wait()
 }
 
