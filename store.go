@@ -116,7 +116,7 @@ type Claimer interface {
 	// job carries on is that job's.
 	Definition(ctx context.Context, job string) (*Job, error)
 	// ListChildren and Vanished are those of FanStore.
-	ListChildren(ctx context.Context, parent *Run, children []*Run) (fresh, known int, err error)
+	ListChildren(ctx context.Context, parent *Run, children []*Run, lease time.Time) (fresh, known int, err error)
 	Vanished(ctx context.Context, parent *Run) (int64, error)
 	// Questionable returns runs that wait for the end of the freeze of a lapse, were in the ledger before it, and were not yet
 	// decided about by Run.Question; none when no such freeze stands. They come by key, from behind one on.
@@ -130,7 +130,7 @@ type FanStore interface {
 	// ListChildren writes the runs of subjects that the holder of parent lists, if they are new, and notes of the others that
 	// they are listed again. known counts those that an earlier listing, or a person, had made: the rest was named twice by
 	// this one. An error with CodeStale: parent is not held any more.
-	ListChildren(ctx context.Context, parent *Run, children []*Run) (fresh, known int, err error)
+	ListChildren(ctx context.Context, parent *Run, children []*Run, lease time.Time) (fresh, known int, err error)
 	// Vanished counts the subjects that an earlier listing named and the current attempt of parent did not.
 	Vanished(ctx context.Context, parent *Run) (int64, error)
 	// Fanouts returns runs with subjects that are to be looked at.

@@ -3,6 +3,7 @@ package control_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/control"
@@ -21,7 +22,7 @@ func (b *bench) listed(j *daybook.Job, k daybook.Key, ids ...string) {
 		}
 		list = append(list, c)
 	}
-	if _, _, err := b.s.ListChildren(b.ctx, p, list); err != nil {
+	if _, _, err := b.s.ListChildren(b.ctx, p, list, b.now.Add(time.Minute)); err != nil {
 		b.t.Fatal(err)
 	}
 	p.Fans = true

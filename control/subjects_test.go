@@ -33,7 +33,7 @@ func (b *bench) fan(subjects int) *fan {
 		}
 		children = append(children, c)
 	}
-	if _, _, err := b.s.ListChildren(b.ctx, p, children); err != nil {
+	if _, _, err := b.s.ListChildren(b.ctx, p, children, b.now.Add(time.Minute)); err != nil {
 		b.t.Fatal(err)
 	}
 	storetest.Apply(b.ctx, b.t, b.s, p.List(daybook.Listed{Subjects: int64(subjects), New: int64(subjects)}, daybook.Outcome{Result: daybook.ResultDone}, b.now))

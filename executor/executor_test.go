@@ -333,8 +333,8 @@ type slow struct {
 	between func()
 }
 
-func (o slow) ListChildren(ctx context.Context, parent *daybook.Run, children []*daybook.Run) (fresh, known int, err error) {
-	fresh, known, err = o.Store.ListChildren(ctx, parent, children)
+func (o slow) ListChildren(ctx context.Context, parent *daybook.Run, children []*daybook.Run, lease time.Time) (fresh, known int, err error) {
+	fresh, known, err = o.Store.ListChildren(ctx, parent, children, lease)
 	o.between()
 	return fresh, known, err
 }

@@ -35,7 +35,7 @@ func (x *Executor) list(ctx context.Context, f *flight, work Work, env map[strin
 		defer cancel()
 	}
 	run := x.snapshot(f)
-	l := &listing{x: x, parent: &run, job: work.Job, batched: make(map[daybook.Key]bool), zones: make(map[string]zoned)}
+	l := &listing{x: x, flight: f, parent: &run, job: work.Job, batched: make(map[daybook.Key]bool), zones: make(map[string]zoned)}
 	ended := make(chan error, 1)
 	go func() {
 		ended <- l.all(ctx, work.List, daybook.Order{Run: &run, Job: work.Job, Attempt: run.Attempts, Fence: run.Fence, Env: env, Secrets: f.secrets})
@@ -89,6 +89,7 @@ func listFault(ctx context.Context, job string, err error) daybook.Outcome {
 // listing is one attempt to name the subjects of a run.
 type listing struct {
 	x       *Executor
+	flight  *flight
 	parent  *daybook.Run
 	job     *daybook.Job
 	found   daybook.Listed
@@ -227,8 +228,10 @@ func (l *listing) flush(ctx context.Context) error {
 	}
 	l.begun.Store(true)
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		fresh, known, err := l.x.store.ListChildren(ctx, l.parent, l.batch)
+		now := l.x.o.Clock()
+		fresh, known, err := l.x.store.ListChildren(ctx, l.parent, l.batch, now.Add(l.x.o.Lease))
 		if err == nil {
+			l.x.renewed(l.flight, now)
 			l.found.New += int64(fresh)
 			l.found.Subjects += int64(fresh + known)
 			l.found.Repeated += int64(len(l.batch) - fresh - known)

@@ -191,9 +191,9 @@ func (l *gated) Locks(ctx context.Context, limit int) ([]daybook.Lock, error) {
 }
 
 // ListChildren has three results.
-func (l *gated) ListChildren(ctx context.Context, parent *daybook.Run, children []*daybook.Run) (fresh, known int, err error) {
+func (l *gated) ListChildren(ctx context.Context, parent *daybook.Run, children []*daybook.Run, lease time.Time) (fresh, known int, err error) {
 	got, err := call(ctx, l, about(fmt.Sprintf("list %d", len(children)), parent), func(ctx context.Context) ([2]int, error) {
-		fresh, known, err := l.Ledger.ListChildren(ctx, parent, children)
+		fresh, known, err := l.Ledger.ListChildren(ctx, parent, children, lease)
 		return [2]int{fresh, known}, err
 	})
 	return got[0], got[1], err

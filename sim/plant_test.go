@@ -30,7 +30,7 @@ type ledgerWith struct {
 	trigger func(ctx context.Context, l Ledger, a daybook.Ask, template *daybook.Run, now time.Time) (daybook.Reply, *daybook.Run, error)
 	plan    func(ctx context.Context, l Ledger, plans []*daybook.Plan, now time.Time) ([]daybook.Planned, error)
 	claim   func(ctx context.Context, l Ledger, c daybook.Claim, now time.Time) ([]*daybook.Run, error)
-	list    func(ctx context.Context, l Ledger, parent *daybook.Run, children []*daybook.Run) (fresh, known int, err error)
+	list    func(ctx context.Context, l Ledger, parent *daybook.Run, children []*daybook.Run, lease time.Time) (fresh, known int, err error)
 	renew   func(ctx context.Context, l Ledger, held []*daybook.Run, lease, now time.Time) ([]daybook.Notice, error)
 	prune   func(ctx context.Context, l Ledger, r daybook.Retention, now time.Time, limit int, dry bool) (int, error)
 }
@@ -84,11 +84,11 @@ func (l *ledgerWith) Claim(ctx context.Context, c daybook.Claim, now time.Time) 
 	return l.claim(ctx, l.Ledger, c, now)
 }
 
-func (l *ledgerWith) ListChildren(ctx context.Context, parent *daybook.Run, children []*daybook.Run) (fresh, known int, err error) {
+func (l *ledgerWith) ListChildren(ctx context.Context, parent *daybook.Run, children []*daybook.Run, lease time.Time) (fresh, known int, err error) {
 	if l.list == nil {
-		return l.Ledger.ListChildren(ctx, parent, children)
+		return l.Ledger.ListChildren(ctx, parent, children, lease)
 	}
-	return l.list(ctx, l.Ledger, parent, children)
+	return l.list(ctx, l.Ledger, parent, children, lease)
 }
 
 func (l *ledgerWith) Renew(ctx context.Context, held []*daybook.Run, lease, now time.Time) ([]daybook.Notice, error) {
@@ -310,14 +310,14 @@ var bugs = []planted{
 		}}
 	}}, "serial key"},
 	{"child listed twice", on(ledgerWith{
-		list: func(ctx context.Context, l Ledger, parent *daybook.Run, children []*daybook.Run) (fresh, known int, err error) {
+		list: func(ctx context.Context, l Ledger, parent *daybook.Run, children []*daybook.Run, lease time.Time) (fresh, known int, err error) {
 			list := slices.Clone(children)
 			for _, c := range children {
 				twin := *c
 				twin.Key, twin.Subject = c.Key+".", c.Subject+"."
 				list = append(list, &twin)
 			}
-			return l.ListChildren(ctx, parent, list)
+			return l.ListChildren(ctx, parent, list, lease)
 		},
 	}), "no listing named it"},
 	{"an act of a person lost", on(ledgerWith{

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/daybook-run/daybook"
 )
@@ -67,8 +68,12 @@ func (t *tx) apply(ctx context.Context, ts []daybook.Transition, applied []daybo
 // applyRound moves the runs, then writes what changes with those that moved.
 func (t *tx) applyRound(ctx context.Context, ts []daybook.Transition, applied []daybook.Applied) error {
 	moved := make(map[daybook.Key]bool, len(ts))
+	movable, err := t.movable(ctx, ts)
+	if err != nil {
+		return err
+	}
 	for _, move := range []func(context.Context, []daybook.Transition, map[daybook.Key]bool) error{t.liveToLive, t.liveToRest, t.restTo} {
-		if err := move(ctx, ts, moved); err != nil {
+		if err := move(ctx, movable, moved); err != nil {
 			return err
 		}
 	}
@@ -84,6 +89,30 @@ func (t *tx) applyRound(ctx context.Context, ts []daybook.Transition, applied []
 		}
 	}
 	return t.consequences(ctx, written)
+}
+
+const selectMovable = `SELECT key FROM daybook_live WHERE key /*in $1*/ /*lock*/`
+
+// movable leaves out rescues whose rows another transaction has locked: one that stands still, such as that of a caller who marks
+// a step in his own, would let every rescue stand still with it. What is left out is stale, and looked at again.
+func (t *tx) movable(ctx context.Context, ts []daybook.Transition) ([]daybook.Transition, error) {
+	var lost []string
+	for _, m := range ts {
+		if m.On == daybook.OnLost {
+			lost = append(lost, string(m.Key))
+		}
+	}
+	if len(lost) == 0 {
+		return ts, nil
+	}
+	list, err := t.s.d.list(lost)
+	if err != nil {
+		return nil, err
+	}
+	free, err := t.texts(ctx, selectMovable, list)
+	return slices.DeleteFunc(slices.Clone(ts), func(m daybook.Transition) bool {
+		return m.On == daybook.OnLost && !slices.Contains(free, string(m.Key))
+	}), err
 }
 
 const moveLive = `WITH v (key, from_state, fence, claim, asking, seen_us, began_us, to_state, reason, due_us, failures, losses, again, uncounted, last_error, cancelled_by, marks, wrote) AS

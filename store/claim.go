@@ -170,7 +170,8 @@ func (t *tx) pick(ctx context.Context, c *choice, n int, now time.Time, ask func
 	return nil
 }
 
-const beginRun = `UPDATE daybook_live SET begun_us = $4 WHERE key = $1 AND state = 'running' AND fence = $2 AND claim = $3
+// Whoever asked meanwhile that the attempt should end is heard: it does not begin.
+const beginRun = `UPDATE daybook_live SET begun_us = $4 WHERE key = $1 AND state = 'running' AND fence = $2 AND claim = $3 AND cancelled_by = ''
   AND (SELECT b.lapse FROM daybook_ledger b) = $5`
 
 // Begin implements daybook.Claimer.
@@ -320,7 +321,9 @@ func (s *Store) Expired(ctx context.Context, now, ahead time.Time, limit int) ([
 	return runs, nil
 }
 
-const releaseAsking = `UPDATE daybook_live SET asking = '', lease_us = 0 WHERE key = $1 AND asking = $2 AND lease_us = $3`
+// A row that another transaction has locked is released the next time.
+const releaseAsking = `UPDATE daybook_live SET asking = '', lease_us = 0
+WHERE key = (SELECT l.key FROM daybook_live l WHERE l.key = $1 AND l.asking = $2 AND l.lease_us = $3 /*lock*/)`
 
 // ReleaseAsking implements daybook.Claimer.
 func (s *Store) ReleaseAsking(ctx context.Context, runs []*daybook.Run, now time.Time) error {

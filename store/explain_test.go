@@ -136,6 +136,9 @@ var looked = []struct {
 	{"tallyLive", []any{"job1:w1001", "job1:w1001/", "job1:w10010"}},
 	{"tallySteps", []any{"job1:w1001", "job1:w1001/", "job1:w10010"}},
 	{"firstDone", []any{"job1"}},
+	{"selectMovable", []any{list}},
+	{"openSharedAlert", []any{"id", "dead_letter", "job1:w1001", int64(1)}},
+	{"releaseRestored", nil},
 	{"endDrillAlerts", []any{"job1", int64(1), int64(1)}},
 }
 
@@ -148,7 +151,7 @@ var (
 )
 
 // partly are indexes that hold only what is due, running or open: they may be read from end to end.
-var partly = regexp.MustCompile(`USING (COVERING )?INDEX daybook_(live_due|live_lease|live_rests|letters_open|alerts_open)`)
+var partly = regexp.MustCompile(`USING (COVERING )?INDEX daybook_(live_due|live_lease|live_rests|live_restored|letters_open|alerts_open)`)
 
 func used(t *testing.T, d storetest.Database) *sql.DB {
 	t.Helper()

@@ -21,6 +21,7 @@ var Statements = map[string]string{
 	"tallyRuns": tallyRuns, "tallyLive": tallyLive, "tallySteps": tallySteps, "firstDone": firstDone, "endDrillAlerts": endDrillAlerts,
 	"selectTroubled": selectTroubled, "selectFrozenDue": selectFrozenDue, "selectOneFrozen": selectOneFrozen, "putOff": putOff, "selectLanding": selectLanding,
 	"selectFrozenEnds": selectFrozenEnds, "thaw": thaw, "thawPart": thawPart, "countFrozen": countFrozen, "selectFrozen": selectFrozen,
+	"selectMovable": selectMovable, "openSharedAlert": openSharedAlert, "releaseRestored": releaseRestored,
 }
 
 // Rewritten returns a statement as a database wants it.

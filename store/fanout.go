@@ -186,7 +186,7 @@ func (s *Store) Look(ctx context.Context, k daybook.Key, p daybook.Policy, porti
 		if err := t.standOf(ctx, k, &f, portion, now); err != nil {
 			return err
 		}
-		if err := t.closeShared(ctx, k, &f, now); err != nil || !known {
+		if err := t.shared(ctx, k, &f, now); err != nil || !known {
 			return err // the subject was asked for by itself, and no run lists it
 		}
 		var err error
@@ -236,10 +236,21 @@ func (t *tx) standOf(ctx context.Context, k daybook.Key, f *daybook.Fanout, port
 const closeSharedAlerts = `UPDATE daybook_alerts SET closed_us = $2 WHERE key = $1 AND kind = $3 AND closed_us = 0
   AND NOT EXISTS (SELECT 1 FROM daybook_letters l WHERE l.key = $1 AND l.state = 'open')`
 
-// closeShared closes the alert about the subjects of a run when none of their letters is open any more.
-func (t *tx) closeShared(ctx context.Context, k daybook.Key, f *daybook.Fanout, now time.Time) error {
+// A letter that was opened while the alert stood open, and was closed by a look that did not see the letter, is told of.
+const openSharedAlert = `INSERT INTO daybook_alerts (id, kind, key, job, priority, last_error, last_good, at_us)
+SELECT $1, $2, l.parent, l.job, l.priority, l.error, '', $4 FROM daybook_letters l
+WHERE l.parent = $3 AND l.parent <> '' AND l.state = 'open' AND $2 = CASE WHEN l.kind = 'unknown' THEN 'unknown_outcome' ELSE 'dead_letter' END
+  AND NOT EXISTS (SELECT 1 FROM daybook_alerts a WHERE a.key = $3 AND a.job = l.job AND a.kind = $2 AND a.closed_us = 0)
+ORDER BY l.opened_us LIMIT 1
+ON CONFLICT (kind, job, key) WHERE closed_us = 0 DO NOTHING`
+
+// shared lets the alert about the subjects of a run stand open for as long as a letter of theirs does.
+func (t *tx) shared(ctx context.Context, k daybook.Key, f *daybook.Fanout, now time.Time) error {
 	for kind, open := range map[daybook.AlertKind]bool{daybook.AlertDeadLetter: f.Failed, daybook.AlertUnknownOutcome: f.Unknown} {
 		if open {
+			if _, err := t.exec(ctx, openSharedAlert, t.s.newID(), string(kind), string(k), us(now)); err != nil {
+				return err
+			}
 			continue
 		}
 		if _, err := t.exec(ctx, closeSharedAlerts, string(k), us(now), string(kind)); err != nil {
@@ -365,8 +376,8 @@ func (t *tx) try(ctx context.Context, parent *daybook.Run, m *daybook.FanMove, n
 	return nil
 }
 
-// That the hold is not turn is said so that the index of what was let go serves.
-const park = `UPDATE daybook_live SET hold = 'breaker' WHERE parent = $1 AND parent <> '' AND hold <> 'turn' AND hold IN ('', 'waiting for serial key') AND state <> 'running' AND asking = '' AND key <> $2`
+// That the hold is not turn is said so that the index of what was let go serves. Whose outcome is unknown is asked for all the same.
+const park = `UPDATE daybook_live SET hold = 'breaker' WHERE parent = $1 AND parent <> '' AND hold <> 'turn' AND hold IN ('', 'waiting for serial key') AND state <> 'running' AND asking = '' AND reason <> 'settling' AND key <> $2`
 
 // Who has the serial key that the trial waits for goes on too: neither would ever come to its end otherwise.
 const letGoHolder = `UPDATE daybook_live SET hold = '' WHERE parent = $1 AND parent <> '' AND hold <> 'turn' AND hold = 'breaker'

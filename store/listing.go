@@ -3,23 +3,26 @@ package store
 import (
 	"context"
 	"database/sql"
+	"time"
 
 	"github.com/daybook-run/daybook"
 )
 
-const holdParent = `UPDATE daybook_live SET reason = reason WHERE key = $1 AND state = 'running' AND fence = $2 AND claim = $3`
+// Whoever renews leases passes over the row that a batch has locked, so each batch renews the lease itself.
+const holdParent = `UPDATE daybook_live SET lease_us = CASE WHEN lease_us < $4 THEN $4 ELSE lease_us END
+WHERE key = $1 AND state = 'running' AND fence = $2 AND claim = $3`
 
 const beginFan = `INSERT INTO daybook_fans (key, job) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING`
 
 const listAgain = `UPDATE daybook_runs SET listed = $2 WHERE key /*in $1*/ AND parent = $3 AND parent <> '' AND listed <> $2 RETURNING key`
 
 // ListChildren implements daybook.FanStore.
-func (s *Store) ListChildren(ctx context.Context, parent *daybook.Run, children []*daybook.Run) (fresh, known int, err error) {
+func (s *Store) ListChildren(ctx context.Context, parent *daybook.Run, children []*daybook.Run, lease time.Time) (fresh, known int, err error) {
 	one := "" // of those that were made
 	mine := func(ctx context.Context, t *tx) (bool, error) { return exists(selectKey, one)(ctx, t) }
 	err = s.provedWrite(ctx, "list subjects of "+string(parent.Key), mine, func(ctx context.Context, t *tx) error {
 		fresh, known, one = 0, 0, ""
-		n, err := t.exec(ctx, holdParent, string(parent.Key), parent.Fence, parent.Claim)
+		n, err := t.exec(ctx, holdParent, string(parent.Key), parent.Fence, parent.Claim, us(lease))
 		if err != nil {
 			return err
 		}

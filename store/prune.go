@@ -143,5 +143,5 @@ func (s *Store) pruneJob(ctx context.Context, job string, r daybook.Retention, n
 // undoable reports whether the job has an undo, which needs the results of what it undoes.
 func (s *Store) undoable(ctx context.Context, job string) (bool, error) {
 	j, err := s.Definition(ctx, job)
-	return err == nil && !j.Undo.IsZero(), err
+	return err == nil && (!j.Undo.IsZero() || j.UndoURL != ""), err
 }

@@ -124,7 +124,7 @@ func (d farDesk) post(ctx context.Context, what string, body any) (told, error) 
 	}
 	t := told{wireKey: r.WireKey, try: r.Try, ask: r.Ask, data: r.Result}
 	switch {
-	case r.State == daybook.EffectBegun && what == "begin":
+	case r.State == daybook.EffectBegun && what != "end": // also after a no, in a ledger that forgot
 		t.do = daybook.StepBegin
 	case r.State == daybook.EffectDone:
 		t.do = daybook.StepSkip

@@ -18,3 +18,5 @@ ALTER TABLE daybook_live ADD COLUMN once BIGINT NOT NULL DEFAULT 0; -- its work 
 UPDATE daybook_live SET once = 1 WHERE EXISTS (SELECT 1 FROM daybook_runs r WHERE r.key = daybook_live.key AND (r.effects = 'once' OR r.steps = 1));
 
 ALTER TABLE daybook_steps ADD COLUMN doubt BIGINT NOT NULL DEFAULT 0; -- number of the lapse by which it was unknown before it began
+
+CREATE INDEX daybook_live_restored ON daybook_live (key) WHERE hold = 'restored';

@@ -165,14 +165,18 @@ var pruneCases = []example{
 		equal(k, "attempts", k.number("SELECT count(*) FROM daybook_attempts"), 0)
 	}},
 	{"results that an undo needs are never pruned", func(k *kit) {
-		j := Job("renew", Once, allow, func(j *daybook.Job) { j.Undo.Shell = "refund" })
-		k.history(j, 1)
-		k.now = k.now.Add(time.Hour)
-		equal(k, "pruned", k.prune(daybook.Retention{Log: time.Minute}, 100), 1)
-		r := k.find("renew:2026-03-01/s00000")
-		equal(k, "result", string(r.Result), `"ch"`)
-		equal(k, "of the effect", string(r.Effect.Data), `"ch"`)
-		equal(k, "payload", string(r.Input), "")
-		equal(k, "attempts", k.number("SELECT count(*) FROM daybook_attempts"), 0)
+		for name, undo := range map[string]func(*daybook.Job){
+			"renew":  func(j *daybook.Job) { j.Undo.Shell = "refund" },
+			"extend": func(j *daybook.Job) { j.UndoURL = "https://shop.example/undo" },
+		} {
+			k.history(Job(name, Once, allow, undo), 1)
+			k.now = k.now.Add(time.Hour)
+			equal(k, "pruned", k.prune(daybook.Retention{Log: time.Minute}, 100), 1)
+			r := k.find(daybook.Key(name + ":2026-03-01/s00000"))
+			equal(k, "result", string(r.Result), `"ch"`)
+			equal(k, "of the effect", string(r.Effect.Data), `"ch"`)
+			equal(k, "payload", string(r.Input), "")
+			equal(k, "attempts", k.number("SELECT count(*) FROM daybook_attempts"), 0)
+		}
 	}},
 }

@@ -41,6 +41,7 @@ var suite = []topic{
 	{"drills", drillCases},
 	{"faults", faultCases},
 	{"cut", cutCases},
+	{"standing", standingCases},
 }
 
 type topic struct {

@@ -223,6 +223,7 @@ CREATE INDEX daybook_live_line ON public.daybook_live USING btree (line, start_u
 CREATE INDEX daybook_live_out ON public.daybook_live USING btree (parent, hold, due_us) WHERE ((parent <> ''::text) AND (hold <> 'turn'::text));
 CREATE UNIQUE INDEX daybook_live_overlap ON public.daybook_live USING btree (line) WHERE ((line <> ''::text) AND (state = 'running'::text));
 CREATE UNIQUE INDEX daybook_live_pkey ON public.daybook_live USING btree (key);
+CREATE INDEX daybook_live_restored ON public.daybook_live USING btree (key) WHERE (hold = 'restored'::text);
 CREATE INDEX daybook_live_rests ON public.daybook_live USING btree (job) WHERE (rests = 1);
 CREATE INDEX daybook_live_serial ON public.daybook_live USING btree (serial, priority, due_us, key) WHERE (hold = 'waiting for serial key'::text);
 CREATE INDEX daybook_live_turn ON public.daybook_live USING btree (parent, key) WHERE (hold = 'turn'::text);

@@ -220,6 +220,7 @@ CREATE INDEX daybook_live_lease ON daybook_live (lease_us) WHERE lease_us > 0;
 CREATE INDEX daybook_live_line ON daybook_live (line, start_us) WHERE line <> '';
 CREATE INDEX daybook_live_out ON daybook_live (parent, hold, due_us) WHERE parent <> '' AND hold <> 'turn';
 CREATE UNIQUE INDEX daybook_live_overlap ON daybook_live (line) WHERE line <> '' AND state = 'running';
+CREATE INDEX daybook_live_restored ON daybook_live (key) WHERE hold = 'restored';
 CREATE INDEX daybook_live_rests ON daybook_live (job) WHERE rests = 1;
 CREATE INDEX daybook_live_serial ON daybook_live (serial, priority, due_us, key) WHERE hold = 'waiting for serial key';
 CREATE INDEX daybook_live_turn ON daybook_live (parent, key) WHERE hold = 'turn';
