@@ -43,6 +43,9 @@ type EffectOf[T any] struct {
 	Remembers time.Duration
 	// Settles is how long after the last try a probe's no begins to count; 0: what the job says.
 	Settles time.Duration
+	// Optional says that the work does without the effect when it does not happen: by a refusal, say, after which it takes
+	// another way. Else a run whose attempt was told so is not done, whatever its function returns.
+	Optional bool
 }
 
 // Effect does a named part of the work that touches the outside world, at most once for the run's key. It is for the
@@ -52,9 +55,10 @@ type EffectOf[T any] struct {
 // result is returned. One whose outcome is open is asked for by Probe, repeated under the same wire key while the far side
 // Remembers it, or left to a person. Until then, and when it did not happen, the error says so: the work returns it.
 //
-// Between attempts of one run effects keep their names and their order.
+// Between attempts of one run effects keep their names and their order. Each has a name of its own: to come again, in one attempt,
+// to one that is done is an error.
 func Effect[T any](ctx context.Context, r *Run, name string, e EffectOf[T]) (T, error) {
-	ask := StepAsk{Step: name, Says: StepPolicy{Asks: e.Probe != nil, Undoes: e.Undo != nil, Remembers: e.Remembers, Settles: e.Settles}}
+	ask := StepAsk{Step: name, Says: StepPolicy{Asks: e.Probe != nil, Undoes: e.Undo != nil, Remembers: e.Remembers, Settles: e.Settles, Optional: e.Optional}}
 	if b, ok := r.book.(*undoBook); ok {
 		return undoEffect(ctx, b, ask, e)
 	}

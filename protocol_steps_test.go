@@ -297,7 +297,12 @@ func (l *ledger) come() {
 			k.over = true
 			return
 		}
-		if b := next.Stepped(); b.Do == StepStop {
+		switch b := next.Stepped(); b.Do {
+		case StepSkip:
+			k.at++
+		case StepBegin:
+			k.began = true
+		case StepStop:
 			l.end(k, OutcomeOf(b.Err))
 		}
 	}

@@ -118,7 +118,8 @@ type Run struct {
 	CancelledBy string        // a person asked for the end of the current attempt
 	Effect      *StepRecord   // the whole attempt as one effect: `effects: once` without steps, once it has begun
 	Records     []*StepRecord // of a run with steps: those that began, in their order
-	Marks       int64         // rises with every write to Records
+	Marks       int64         // rises with every write to Records, and to Denied
+	Denied      string        // why the current attempt was not let begin one of its steps; empty: it was let begin all
 
 	Input       json.RawMessage // the payload given by a caller; nil after pruning
 	PayloadHash string

@@ -64,7 +64,8 @@ type Survivor interface {
 type StepEnd struct {
 	Step    string
 	Plain   bool
-	Try     int // as its begin was answered; 0: not said
+	Try     int    // as its begin was answered; 0: not said
+	Call    string // by which it was begun; empty: not said
 	Outcome Outcome
 }
 

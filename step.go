@@ -34,7 +34,7 @@ type StepRecord struct {
 	EndedAt    time.Time // the last try ended, or was declared over
 	Tries      int
 	Fence      int64           // of the last try
-	Call       string          // by which the last try was begun; empty: it was not said
+	Call       string          // by which the work came to it last and was told to go on; empty: it was not said
 	SettledBy  string          // probe, late report, or the person; empty when the attempt itself said so
 	Data       json.RawMessage // the result handed back, or the probe's
 	Doubt      int64           // number of the lapse by which it was unknown before it began; see Run.Doubt
@@ -54,6 +54,8 @@ type StepPolicy struct {
 	Undo      string        // a line for the shell that does; empty: none
 	Remembers time.Duration // how long it answers a repeated wire key; 0: what the job says
 	Settles   time.Duration // a no counts only this long after the last try ended; 0: what the job says
+	// Optional says that the work does without it when it does not happen: the run may be done all the same.
+	Optional bool
 }
 
 // StepAsk is what work says when it comes to a step.
@@ -64,6 +66,8 @@ type StepAsk struct {
 	// Call is made up anew each time work comes to a step, and is the same when the same call is made again because its answer
 	// was lost: it is then given the try that it has. Empty: each call is a new one.
 	Call string
+	// Fault is what is wrong with how it was asked for: it is not let begin.
+	Fault string
 }
 
 // StepDo is what work that came to a step does next.
@@ -83,6 +87,7 @@ type StepAnswer struct {
 	Record *StepRecord // as it stands, or as it is to be marked, durably, before anything is done
 	Write  bool        // the record is to be written first
 	Err    error       // set with StepStop; what an attempt that ends with it says is right
+	Denied bool        // with StepStop: it is not let begin, and nothing in Record says so
 }
 
 // WireKeys returns every wire key that the effect was tried under, newest first. When the ledger forgot, that may be the next
@@ -186,8 +191,11 @@ func (p Policy) ofStep(e *StepRecord) Policy {
 // A new effect is refused while an effect of an earlier attempt, done or open, was not come to in this one: then the work
 // was changed between its attempts, perhaps only by another name, and the same thing may be about to happen again.
 func (r *Run) ComeTo(ask StepAsk, p Policy, now time.Time) StepAnswer {
+	if ask.Fault != "" {
+		return deny(nil, Permanent(Invalid("%s", Clip(ask.Fault, MaxErrorBytes))))
+	}
 	if err := CheckStep(ask.Step); err != nil && !r.Key.IsUndo() { // the undo of a whole attempt has its name
-		return stop(nil, Permanent(err))
+		return deny(nil, Permanent(err))
 	}
 	if !r.Steps {
 		return stop(nil, Permanent(Conflict("job %s did not declare steps", r.Job).WithHint("add steps: true to the job; its whole attempt is no single effect then")))
@@ -197,37 +205,38 @@ func (r *Run) ComeTo(ask StepAsk, p Policy, now time.Time) StepAnswer {
 		e = &StepRecord{Key: r.Key, Step: ask.Step, Plain: ask.Plain, Generation: 1, Order: len(r.Records) + 1, State: EffectNotDone}
 	}
 	switch {
-	case e.State == EffectDone && ask.Plain: // nothing is written for it: its caller may be in a transaction
-		return StepAnswer{Do: StepSkip, Record: e}
+	case e.State == EffectDone && e.Seen == r.Fence && !e.calledBy(ask):
+		return deny(e, Permanent(Conflict("%s was done in this very attempt, and is done once only: give each a name of its own, such as %s-2, or use subjects", e.Named(), Clip(e.Step, 20))))
 	case e.State == EffectDone:
-		return r.seen(StepAnswer{Do: StepSkip, Record: e})
+		return r.seen(StepAnswer{Do: StepSkip, Record: e}, ask)
 	case e.happened() && ask.Plain:
-		return stop(e, Permanent(Conflict("step %s was an effect before, whose outcome is unknown", e.Step).
+		return deny(e, Permanent(Conflict("step %s was an effect before, whose outcome is unknown", e.Step).
 			WithHint("make it an effect again, or settle it: daybook run resolve %s --step %s --as \"done|not-done\" --reason …", r.Key, e.Step)))
 	case ask.Plain:
 		return StepAnswer{Do: StepBegin, Record: e.begun(r, ask, now)} // marked when it is done
 	}
 	if err := CheckWireKey(e.WireKey()); err != nil {
-		return stop(e, Permanent(err))
+		return deny(e, Permanent(err))
 	}
-	if e.State != EffectBegun && ask.Call != "" && ask.Call == e.Call && e.Fence == r.Fence { // a copy of it was under way for long
-		return stop(e, Conflict("this call for step %s was answered before, and the step has ended since", e.Step))
+	asks := e.State == EffectUnknown && ask.Says.Asks && e.Asked != CannotTell
+	if (e.State == EffectNotDone || e.State == EffectUnknown && !asks) && e.Seen == r.Fence && e.calledBy(ask) { // a copy of it was under way for long
+		return stop(e, Conflict("this call for %s was answered before, and it has ended since", e.Named()))
 	}
 	if o := r.passedOver(e); o != nil {
-		return stop(e, Permanent(Conflict("effect %s is new, and this attempt did not come to effect %s, which is %s", e.Step, o.Step, o.State).
+		return deny(e, Permanent(Conflict("effect %s is new, and this attempt did not come to effect %s, which is %s", e.Step, o.Step, o.State).
 			WithHint("was it renamed? Between attempts of one run effects keep their names and their order")))
 	}
 	was := e
 	e = r.gate(e)
 	switch e.State {
 	case EffectRefused:
-		return r.seen(stop(e, Permanent(Conflict("step %s was refused for good: %s", e.Step, e.Error))))
+		return r.seen(stop(e, Permanent(Conflict("%s was refused for good: %s", e.Named(), e.Error))), ask)
 	case EffectBegun:
 		switch {
-		case e.Fence == r.Fence && ask.Call != "" && ask.Call == e.Call: // the answer was lost, and nothing was begun yet
+		case e.Fence == r.Fence && e.calledBy(ask): // the answer was lost, and nothing was begun yet
 			return StepAnswer{Do: StepBegin, Record: e}
 		case e.Fence == r.Fence:
-			return stop(e, Conflict("step %s is under way in this very attempt", e.Step))
+			return deny(e, Conflict("%s is under way in this very attempt", e.Named()))
 		}
 		c := *e
 		c.unreported(now)
@@ -244,7 +253,7 @@ func (r *Run) ComeTo(ask StepAsk, p Policy, now time.Time) StepAnswer {
 // comeToOpen answers work that comes to an effect whose outcome is open.
 func (r *Run) comeToOpen(e *StepRecord, ask StepAsk, p Policy, now time.Time) StepAnswer {
 	c := *e
-	c.Says, c.Seen = ask.Says, r.Fence
+	c.Says, c.Seen, c.Call = ask.Says, r.Fence, ask.Call
 	q := p.ofStep(&c)
 	switch {
 	case ask.Says.Asks && c.Asked != CannotTell:
@@ -252,21 +261,39 @@ func (r *Run) comeToOpen(e *StepRecord, ask StepAsk, p Policy, now time.Time) St
 	case (ask.Says.Asks || !p.asks(r) || c.Asked == CannotTell) && q.remembersAt(&c, now):
 		return StepAnswer{Do: StepBegin, Record: c.begun(r, ask, now), Write: true}
 	}
-	return r.seen(stop(&c, Unknown(Conflict("whether step %s happened is unknown, and is settled first", c.Step))))
+	return stop(&c, Unknown(Conflict("whether %s happened is unknown, and is settled first", c.Named())))
 }
 
-// seen notes, where it is not noted yet, that this attempt came to a step.
-func (r *Run) seen(a StepAnswer) StepAnswer {
-	if a.Record.Seen == r.Fence {
+// seen notes, where it is not noted yet, that this attempt came to a step, and by which call.
+func (r *Run) seen(a StepAnswer, ask StepAsk) StepAnswer {
+	if a.Record.Seen == r.Fence && a.Record.Says.Optional == ask.Says.Optional {
 		return a
 	}
 	c := *a.Record
-	c.Seen = r.Fence
+	c.Seen, c.Call, c.Says.Optional = r.Fence, ask.Call, ask.Says.Optional
 	a.Record, a.Write = &c, true
 	return a
 }
 
+// calledBy reports whether a coming to a step is the call that came to it last, made again.
+func (e *StepRecord) calledBy(ask StepAsk) bool { return ask.Call != "" && ask.Call == e.Call }
+
+// Named names a step for people, by what it is.
+func (e *StepRecord) Named() Text {
+	if e.Plain {
+		return Say("step %s", e.Step)
+	}
+	return Say("effect %s", e.Step)
+}
+
 func stop(e *StepRecord, err error) StepAnswer { return StepAnswer{Do: StepStop, Record: e, Err: err} }
+
+// deny stops work that may not begin a step: its attempt is not done, whatever it says.
+func deny(e *StepRecord, err error) StepAnswer {
+	a := stop(e, err)
+	a.Denied = true
+	return a
+}
 
 // passedOver returns an effect that an earlier attempt did, or may have done, and this one did not come to; only for an
 // effect that is new.
@@ -315,13 +342,13 @@ func (r *Run) StepEnded(e *StepRecord, o Outcome, now time.Time) *StepRecord {
 
 // Heard returns the record of a step as it stands after its end was told by work of the current attempt, which may be the
 // second time. False: there is nothing to be written, since it was told before, is of another try, or is simply done again.
-func (r *Run) Heard(step string, plain bool, try int, o Outcome, now time.Time) (*StepRecord, bool) {
-	e := r.StepRecord(step)
-	if plain && e == nil { // nothing was written when it began
-		e = r.ComeTo(StepAsk{Step: step, Plain: true}, Policy{}, now).Record
+func (r *Run) Heard(s StepEnd, now time.Time) (*StepRecord, bool) {
+	e, o := r.StepRecord(s.Step), s.Outcome
+	if s.Plain && e == nil { // nothing was written when it began
+		e = r.ComeTo(StepAsk{Step: s.Step, Plain: true, Call: s.Call}, Policy{}, now).Record
 	}
 	switch {
-	case e == nil, !e.Plain && (e.Fence != r.Fence || try > 0 && e.Tries != try):
+	case e == nil, !e.Plain && (e.Fence != r.Fence || s.Try > 0 && e.Tries != s.Try):
 		return nil, false
 	case e.State == EffectDone, !e.EndedAt.IsZero() && (e.State != EffectUnknown || o.Result != ResultDone):
 		return e, false
@@ -352,7 +379,7 @@ func (r *Run) StepFound(e *StepRecord, found []Finding, p Policy, askedAt, now t
 		c.Error = fmt.Sprintf("the far side does not have it yet; a no counts from %s on", c.EndedAt.Add(p.ofStep(&c).Settles).UTC().Format(time.RFC3339))
 	case c.Forgotten() && r.State == Running && c.Seen == r.Fence: // nothing was tried here: the work goes on with it
 		c.renew(EffectNotDone, "probe")
-		return c.begun(r, StepAsk{Step: c.Step, Says: c.Says}, now), learned
+		return c.begun(r, StepAsk{Step: c.Step, Says: c.Says, Call: c.Call}, now), learned
 	default:
 		c.renew(EffectNotDone, "probe")
 		c.Error = "the far side says that it did not happen"
@@ -401,9 +428,9 @@ func (e *StepRecord) Stepped() StepAnswer {
 	case EffectBegun:
 		return StepAnswer{Do: StepBegin, Record: e}
 	case EffectNotDone:
-		return stop(e, NotDone(Conflict("step %s: %s", e.Step, e.Error)))
+		return stop(e, NotDone(Conflict("%s: %s", e.Named(), e.Error)))
 	case EffectRefused:
-		return stop(e, Permanent(Conflict("step %s: %s", e.Step, e.Error)))
+		return stop(e, Permanent(Conflict("%s: %s", e.Named(), e.Error)))
 	}
-	return stop(e, Unknown(Conflict("whether step %s happened is unknown: %s", e.Step, e.Error)))
+	return stop(e, Unknown(Conflict("whether %s happened is unknown: %s", e.Named(), e.Error)))
 }

@@ -148,6 +148,8 @@ type Stepper interface {
 	MarkStep(ctx context.Context, r *Run, e *StepRecord, learned Learned) error
 	// MarkStepTx does so in a transaction of the caller on the ledger's database, which the caller commits.
 	MarkStepTx(ctx context.Context, tx *sql.Tx, r *Run, e *StepRecord) error
+	// Deny notes why the holder of a running run was not let begin a step of it. Errors are those of MarkStep.
+	Deny(ctx context.Context, r *Run, why string) error
 }
 
 // Notice is what the holder of a lease is told.

@@ -411,6 +411,9 @@ func (r *Run) Late(o Outcome, p Policy, now time.Time) (Transition, bool) {
 	t := r.move(OnLateReport, now)
 	t.Attempt = &Attempt{Key: r.Key, Fence: r.Fence, LateResult: o.Result, LateError: o.Error, LateAt: now, LateTaken: true}
 	if o.Result == ResultDone {
+		if r.Steps && r.bySteps(o).Result != ResultDone {
+			return Transition{}, false
+		}
 		if e := r.Effect; e != nil && e.Generation > 1 && e.FirstAt.IsZero() { // a no was believed meanwhile: this try had the wire key before
 			was := *e
 			was.Generation--

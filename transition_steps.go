@@ -18,12 +18,42 @@ func (r *Run) nextSteps(t Transition, o Outcome, p Policy, now time.Time) Transi
 		if left := r.leftOut(); left != "" && o.Result == ResultDone && t.Attempt != nil {
 			t.Attempt.Detail = Clip(t.Attempt.Detail+"; it did not come to "+left, MaxErrorBytes)
 		}
+		if said := o.Result; t.Attempt != nil {
+			if o = after.bySteps(o); o.Result != said {
+				t.Attempt.Result, t.Attempt.Error, t.Error = o.Result, Clip(o.Error, MaxErrorBytes), o.Error
+			}
+		}
 		return after.ending(t, o, p, now)
 	}
 	if o.Result == ResultLost {
 		t.Losses++
 	}
 	return after.settleSteps(t, o, p, now)
+}
+
+// bySteps is the end of an attempt as its steps bear it out. One that says done is not done when it was not let begin a step, or was
+// told that an effect did not happen and had not said that it does without.
+func (r *Run) bySteps(o Outcome) Outcome {
+	switch {
+	case r.Key.IsUndo() || o.Result != ResultDone:
+		return o
+	case r.Denied != "":
+		o.Result, o.Error = ResultPermanent, r.Denied
+		return o
+	}
+	for _, e := range r.Records {
+		if e.Plain || e.Says.Optional || e.Seen != r.Fence {
+			continue
+		}
+		switch e.State {
+		case EffectRefused:
+			o.Result, o.Error = ResultPermanent, "effect "+e.Step+": "+e.Error
+			return o
+		case EffectNotDone:
+			o.Result, o.Error = ResultNotDone, "effect "+e.Step+": "+e.Error
+		}
+	}
+	return o
 }
 
 // afterAttempt returns r as its steps stand once the attempt is over: what it began and did not end is unknown.
@@ -61,7 +91,7 @@ func (r *Run) settleSteps(t Transition, o Outcome, p Policy, now time.Time) Tran
 	reason, due := ReasonUnsettled, now
 	for _, e := range r.OpenSteps() {
 		q := p.ofStep(e)
-		why = "step " + e.Step + ": " + e.Error
+		why = "effect " + e.Step + ": " + e.Error
 		outside := p.asks(r) && !e.Says.Asks
 		switch {
 		case e.Asked == No:
@@ -81,7 +111,7 @@ func (r *Run) settleSteps(t Transition, o Outcome, p Policy, now time.Time) Tran
 		case e.Seen == r.Fence:
 			repeat = why // it came to ask, and told no answer: that ends with the ladder
 		case o.Result == ResultDone:
-			person = "the attempt ended without coming to step " + e.Step + ", whose outcome is unknown"
+			person = "the attempt ended without coming to effect " + e.Step + ", whose outcome is unknown"
 		default:
 			repeat = o.Error // it failed before it came to the effect
 		}
@@ -123,7 +153,7 @@ func (r *Run) SettleSteps(found map[string][]Finding, p Policy, askedAt, now tim
 		c.Records[i] = next
 		t.Steps, t.Asked, t.Alerts = append(t.Steps, next), addAsked(t.Asked, learned.Asked), append(t.Alerts, learned.Alerts...)
 		if next.State == EffectNotDone && !was.Forgotten() { // of what was not tried here, a no is no failure
-			no = "step " + e.Step + ": " + next.Error
+			no = "effect " + e.Step + ": " + next.Error
 		}
 	}
 	if len(c.OpenSteps()) > 0 {
@@ -183,7 +213,7 @@ func (r *Run) LateStep(step string, o Outcome, p Policy, now time.Time) (Transit
 	}
 	no := ""
 	if next.State == EffectNotDone {
-		no = "step " + step + ": " + next.Error
+		no = "effect " + step + ": " + next.Error
 	}
 	return c.settled(t, "late report", "", no, p, now), true
 }

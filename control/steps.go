@@ -27,7 +27,31 @@ func (c *Control) ComeTo(ctx context.Context, id daybook.AttemptID, ask daybook.
 		}
 		return a.Record, daybook.Learned{}, nil
 	})
+	if err == nil && a.Denied {
+		err = c.deny(ctx, id, a.Err)
+	}
 	return a, err
+}
+
+// deny notes that an attempt was not let begin a step.
+func (c *Control) deny(ctx context.Context, id daybook.AttemptID, why error) error {
+	o, err := c.masked(id.Key.Job(), daybook.Outcome{Error: daybook.Clip(why.Error(), daybook.MaxErrorBytes)})
+	if err != nil {
+		return err
+	}
+	for range staleTries {
+		r, err := c.runOf(ctx, id.Key)
+		if err != nil {
+			return err
+		}
+		if r.ID() != id || r.State != daybook.Running {
+			return overtaken(r, id)
+		}
+		if err = c.s.Deny(ctx, r, o.Error); !errors.Is(err, daybook.ErrStale) {
+			return err
+		}
+	}
+	return changesAllTheTime(id.Key)
 }
 
 // undoesByCommand refuses an undo command from work that is no command here: it would run on this machine.
@@ -49,29 +73,30 @@ func (c *Control) undoesByCommand(ctx context.Context, job string) error {
 // its attempt. An end that comes after the attempt was declared over still settles the step, while the run was not claimed
 // again; the answer is the same.
 //
-// try is the number of the try that ended, as its record had it; 0: not said, and then a report that is late may be taken for
+// Its Try is the number of the try that ended, as its record had it; 0: not said, and then a report that is late may be taken for
 // one of a later try.
 //
 // Errors: CodeStale, the run moved on, and the end changed nothing; CodeConflict, the step, or that try of it, is not under way; CodeNotFound;
 // CodeUnavailable.
-func (c *Control) StepEnded(ctx context.Context, id daybook.AttemptID, step string, plain bool, try int, o daybook.Outcome) (daybook.StepAnswer, error) {
-	o, err := c.masked(id.Key.Job(), o)
+func (c *Control) StepEnded(ctx context.Context, id daybook.AttemptID, s daybook.StepEnd) (daybook.StepAnswer, error) {
+	o, err := c.masked(id.Key.Job(), s.Outcome)
 	if err != nil {
 		return daybook.StepAnswer{}, err
 	}
+	s.Outcome = o
 	var next *daybook.StepRecord
 	err = c.mark(ctx, id, func(r *daybook.Run, _ daybook.Policy, now time.Time) (*daybook.StepRecord, daybook.Learned, error) {
 		var write bool
-		switch next, write = r.Heard(step, plain, try, o, now); {
+		switch next, write = r.Heard(s, now); {
 		case next == nil: // of an earlier try, and late
-			return nil, daybook.Learned{}, notBegun(r, step)
+			return nil, daybook.Learned{}, notBegun(r, s.Step)
 		case !write: // told before, or simply done again
 			return nil, daybook.Learned{}, nil
 		}
 		return next, daybook.Learned{}, nil
 	})
 	if errors.Is(err, daybook.ErrStale) {
-		next, err = c.lateStep(ctx, id, step, try, o, err)
+		next, err = c.lateStep(ctx, id, s.Step, s.Try, o, err)
 	}
 	if err != nil {
 		return daybook.StepAnswer{}, err

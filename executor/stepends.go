@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -20,12 +21,12 @@ func (x *Executor) hearSteps(ctx context.Context, r *daybook.Run, dir string) (*
 	}
 	secrets, unreadable := x.Secrets(r.Job)
 	for _, s := range ends {
-		o := s.Outcome.Mask(secrets)
+		s.Outcome = s.Outcome.Mask(secrets)
 		if unreadable != nil {
-			o.Data, o.Error = nil, "" // nothing could be masked
+			s.Outcome.Data, s.Outcome.Error = nil, "" // nothing could be masked
 		}
-		log := x.o.Log.With("job", r.Job, "key", r.Key, "step", s.Step, "result", o.Result)
-		next, ok := r.Heard(s.Step, s.Plain, s.Try, o, x.o.Clock())
+		log := x.o.Log.With("job", r.Job, "key", r.Key, "step", s.Step, "result", s.Outcome.Result)
+		next, ok := r.Heard(s, x.o.Clock())
 		if !ok {
 			continue
 		}
@@ -61,7 +62,7 @@ func (x *Executor) readSteps(ctx context.Context, f *flight, dir string) {
 		if err == nil {
 			r, err = x.hearSteps(ctx, r, dir)
 			x.mu.Lock()
-			f.run.Records, f.run.Marks = r.Records, r.Marks
+			f.run.Records, f.run.Marks, f.run.Denied = r.Records, r.Marks, cmp.Or(f.run.Denied, r.Denied)
 			x.mu.Unlock()
 		}
 		if err == nil || !sleep(ctx, pause) {

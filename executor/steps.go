@@ -18,13 +18,14 @@ type book struct {
 	p daybook.Policy
 
 	mu     sync.Mutex
-	run    *daybook.Run // with its steps, as this attempt knows them
-	unsure bool         // a transaction of the caller may have written, or may not
+	run    *daybook.Run    // with its steps, as this attempt knows them
+	unsure bool            // a transaction of the caller may have written, or may not
+	told   map[string]bool // plain steps of earlier attempts whose results this one was handed
 }
 
 func (x *Executor) newBook(f *flight, p daybook.Policy) *book {
 	run := x.snapshot(f)
-	return &book{x: x, f: f, p: p, run: &run}
+	return &book{x: x, f: f, p: p, run: &run, told: make(map[string]bool)}
 }
 
 // Now implements daybook.StepBook.
@@ -39,7 +40,18 @@ func (b *book) Come(ctx context.Context, ask daybook.StepAsk) (daybook.StepAnswe
 			return daybook.StepAnswer{}, err
 		}
 		a := b.run.ComeTo(ask, b.p, b.Now())
-		if !a.Write {
+		switch {
+		case a.Denied:
+			denied := *b.run
+			denied.Denied = daybook.Mask(a.Err.Error(), b.f.secrets)
+			b.run = &denied
+			b.keep()
+			return a, nil
+		case a.Do == daybook.StepSkip && a.Record.Plain: // its caller may be in a transaction: it is noted here only
+			b.told[ask.Step] = true
+			b.run = b.run.With(a.Record)
+			return a, nil
+		case !a.Write:
 			return a, nil
 		}
 		err := b.put(ctx, a.Record, daybook.Learned{})
@@ -151,6 +163,12 @@ func (b *book) take(r *daybook.Run, otherwise error) error {
 	if r.State != daybook.Running || r.Fence != b.run.Fence || r.Claim != b.run.Claim {
 		return otherwise
 	}
+	r.Denied = b.run.Denied
+	for _, e := range r.Records {
+		if b.told[e.Step] {
+			e.Seen = r.Fence
+		}
+	}
 	b.run = r
 	b.keep()
 	return nil
@@ -193,7 +211,7 @@ func (b *book) put(ctx context.Context, e *daybook.StepRecord, learned daybook.L
 func (b *book) keep() {
 	b.x.mu.Lock()
 	defer b.x.mu.Unlock()
-	b.f.run.Records, b.f.run.Marks = b.run.Records, b.run.Marks
+	b.f.run.Records, b.f.run.Marks, b.f.run.Denied = b.run.Records, b.run.Marks, b.run.Denied
 }
 
 // late tells the end of a step whose attempt was declared over: it still settles it, while the run was not claimed again.

@@ -17,6 +17,8 @@ type stepBody struct {
 	Undo      string      `json:"undo,omitempty" doc:"a line for the shell that takes it back; from commands that serve has started only"`
 	Call      string      `json:"call,omitempty" doc:"made up anew each time the work comes to a step, at most 64 bytes: when the same call is made again, because its answer was lost, it is told again that it may begin"`
 	Remembers *duration   `json:"remembers,omitempty" doc:"how long the far side answers a repeated wire key: 24h, forever; default: what the job says"`
+	Optional  bool        `json:"optional,omitempty" doc:"the work does without it when it does not happen: the run may be done all the same"`
+	Fault     string      `json:"fault,omitempty" doc:"what is wrong with how the work wanted to begin it: it is not begun, and the attempt is not done"`
 	Settles   *duration   `json:"settles,omitempty" doc:"a no of the far side counts only this long after the last try ended; default: what the job says"`
 }
 
@@ -26,6 +28,7 @@ type stepEndBody struct {
 	Step    string          `json:"step" doc:"its name"`
 	Effect  bool            `json:"effect,omitempty" doc:"as it was begun"`
 	Try     int             `json:"try,omitempty" doc:"as begin gave it: a report that is late is not taken for one of a later try"`
+	Call    string          `json:"call,omitempty" doc:"by which it was begun"`
 	Outcome daybook.Result  `json:"outcome,omitempty" doc:"done, not_done, permanent, unclear or unknown; default: done"`
 	Result  json.RawMessage `json:"result,omitempty" doc:"any JSON, handed back whenever a later attempt comes to the step"`
 	Message string          `json:"message,omitempty" doc:"for people"`
@@ -71,9 +74,6 @@ func (a *api) stepBegin(c *call) (answer, error) {
 	if err := c.isOfRun(b.Key); err != nil {
 		return answer{}, err
 	}
-	if err := daybook.CheckStep(b.Step); err != nil {
-		return answer{}, err
-	}
 	if b.Undo != "" && !c.who.command { // it would be run on the machine of the ledger, for whoever has a token
 		return answer{}, daybook.Denied("an undo command is taken from commands that serve has started, and this attempt is none").
 			WithHint("set undo, or undo_url, in the job")
@@ -81,7 +81,7 @@ func (a *api) stepBegin(c *call) (answer, error) {
 	if len(b.Call) > daybook.MaxNameBytes {
 		return answer{}, daybook.Invalid("call has %d bytes: at most %d are allowed", len(b.Call), daybook.MaxNameBytes).WithHint("such as a random UUID")
 	}
-	ask := daybook.StepAsk{Step: b.Step, Plain: !b.Effect, Call: b.Call, Says: daybook.StepPolicy{Asks: b.Asks, Undo: b.Undo, Remembers: b.Remembers.or0(), Settles: b.Settles.or0()}}
+	ask := daybook.StepAsk{Step: b.Step, Plain: !b.Effect, Call: b.Call, Fault: b.Fault, Says: daybook.StepPolicy{Asks: b.Asks, Undo: b.Undo, Remembers: b.Remembers.or0(), Settles: b.Settles.or0(), Optional: b.Optional}}
 	s, err := a.c.ComeTo(c.Context(), c.who.attempt, ask)
 	return stepAnswer(c, b.Step, s, err)
 }
@@ -104,7 +104,7 @@ func (a *api) stepEnd(c *call) (answer, error) {
 	if len(o.Data) > daybook.MaxResultBytes {
 		return answer{}, daybook.Invalid("result of %d bytes: at most %d are kept", len(o.Data), daybook.MaxResultBytes).WithHint("keep its id, and the rest elsewhere")
 	}
-	s, err := a.c.StepEnded(c.Context(), c.who.attempt, b.Step, !b.Effect, b.Try, o)
+	s, err := a.c.StepEnded(c.Context(), c.who.attempt, daybook.StepEnd{Step: b.Step, Plain: !b.Effect, Try: b.Try, Call: daybook.Clip(b.Call, daybook.MaxNameBytes), Outcome: o})
 	return stepAnswer(c, b.Step, s, err)
 }
 
@@ -138,7 +138,7 @@ func stepAnswer(c *call, step string, s daybook.StepAnswer, err error) (answer, 
 		j.State, j.Ask = daybook.EffectUnknown, s.Record.WireKeys()
 	case daybook.StepStop:
 		switch {
-		case s.Record == nil, s.Record.State == daybook.EffectBegun, s.Record.Tries == 0:
+		case s.Denied, s.Record == nil, s.Record.State == daybook.EffectBegun, s.Record.Tries == 0:
 			return answer{}, s.Err
 		}
 		j.State, j.Message = s.Record.State, s.Err.Error()

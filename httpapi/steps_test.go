@@ -186,7 +186,7 @@ func TestAStepIsBegunOnce(t *testing.T) {
 		}
 		begin().is(t, 409)
 		a.step("end", doc{"step": "charge", "effect": true})
-		if g := begin().is(t, 200); g.field("state") != "done" {
+		if g := begin().is(t, 409); g.field("code") != "conflict" || !strings.Contains(g.text, "effect charge was done in this very attempt") {
 			t.Error(g.text)
 		}
 		a.step("begin", doc{"step": "mail", "effect": true, "asks": true, "settles": "1h"})

@@ -193,7 +193,7 @@ func errorText(result, byCode daybook.Result, detail string, cause error, messag
 		tail = "; " + fault.Error()
 	}
 	if message == "" {
-		message = lastLine(output.Text)
+		message = LastLine(output.Text)
 	}
 	return daybook.Clip(withMessage(head, daybook.Clip(message, max(daybook.MaxErrorBytes-len(head)-len(tail)-2, 0)))+tail, daybook.MaxErrorBytes)
 }
@@ -330,7 +330,7 @@ func readAnswer(found daybook.Finding, state *os.ProcessState, end ending, said 
 		found.Answer = daybook.No
 		return found
 	}
-	found.Error = daybook.Clip(withMessage(detail, lastLine(complaint.Text)), daybook.MaxErrorBytes)
+	found.Error = daybook.Clip(withMessage(detail, LastLine(complaint.Text)), daybook.MaxErrorBytes)
 	return found
 }
 

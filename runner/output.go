@@ -119,8 +119,8 @@ func (r *ring) bytes() ([]byte, int64) {
 	return out, r.total - int64(len(out))
 }
 
-// lastLine returns the last line of text that is not blank, without white space around it.
-func lastLine(text string) string {
+// LastLine returns the last line of text that is not blank, without white space around it.
+func LastLine(text string) string {
 	text = strings.TrimSpace(text)
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }

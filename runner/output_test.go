@@ -132,7 +132,7 @@ func TestCaptureCutsNoCharacter(t *testing.T) {
 func TestLastLine(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{"": "", "\n\n": "", "a": "a", "a\n b \n\n\t\n": "b", "a\nb": "b"} {
-		if got := lastLine(text); got != want {
+		if got := LastLine(text); got != want {
 			t.Errorf("%q: %q", text, got)
 		}
 	}

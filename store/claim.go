@@ -18,6 +18,7 @@ const claimSets = `state = CASE WHEN reason = 'settling' THEN state ELSE 'runnin
   asking = CASE WHEN reason = 'settling' THEN $1 ELSE '' END,
   cancelled_by = CASE WHEN reason = 'settling' THEN cancelled_by ELSE '' END,
   begun_us = CASE WHEN reason = 'settling' THEN begun_us ELSE 0 END,
+  denied = CASE WHEN reason = 'settling' THEN denied ELSE '' END,
   node = $2, lease_us = $3, claimed_us = $4`
 
 // A run of a line is a candidate only while no run of the line is running and none with an older window is live. What only

@@ -3,7 +3,7 @@ package store
 // Statements are the texts whose plans are looked at, by name.
 var Statements = map[string]string{
 	"selectDue": selectDue, "selectOneDue": selectOneDue, "claimRuns": claimRuns, "renewLeases": renewLeases, "selectHolding": selectHolding, "beginRun": beginRun,
-	"moveLive": moveLive, "takeLive": takeLive, "endRuns": endRuns, "moveLiveRow": moveLiveRow, "takeLiveRow": takeLiveRow, "endRunsRow": endRunsRow, "upsertSteps": upsertSteps, "markStep": markStep,
+	"moveLive": moveLive, "takeLive": takeLive, "endRuns": endRuns, "moveLiveRow": moveLiveRow, "takeLiveRow": takeLiveRow, "endRunsRow": endRunsRow, "upsertSteps": upsertSteps, "markStep": markStep, "denyStep": denyStep,
 	"selectNextDue": selectNextDue, "selectExpired": selectExpired,
 	"selectRun": selectRun, "selectRunsIn": selectRunsIn, "selectStepsIn": selectStepsIn, "selectLetterOf": selectLetterOf,
 	"selectStandings": selectStandings, "selectLiveOfJobs": selectLiveOfJobs, "selectKeysIn": selectKeysIn, "moveCursors": moveCursors,

@@ -18,7 +18,7 @@ const runColumns = `r.key, r.job, r.label, r.date, r.subject, r.parent, r.start_
   COALESCE(l.state, r.state), COALESCE(l.reason, r.reason), COALESCE(l.fence, r.fence), COALESCE(l.claim, r.claim),
   COALESCE(l.node, r.node), COALESCE(l.attempts, r.attempts), COALESCE(l.failures, r.failures), COALESCE(l.losses, r.losses),
   COALESCE(l.last_error, r.last_error), COALESCE(l.hold, ''), COALESCE(l.due_us, 0), COALESCE(l.lease_us, 0),
-  COALESCE(l.asking, ''), COALESCE(l.claimed_us, 0), COALESCE(l.begun_us, 0), COALESCE(l.again, 0), COALESCE(l.cancelled_by, ''), COALESCE(l.marks, r.marks), COALESCE(l.frozen_us, 0), COALESCE(l.meant_us, 0),
+  COALESCE(l.asking, ''), COALESCE(l.claimed_us, 0), COALESCE(l.begun_us, 0), COALESCE(l.again, 0), COALESCE(l.cancelled_by, ''), COALESCE(l.marks, r.marks), COALESCE(l.denied, ''), COALESCE(l.frozen_us, 0), COALESCE(l.meant_us, 0),
   r.fans, r.listed, COALESCE(l.rests, 0), (SELECT b.lapse FROM daybook_ledger b)
   FROM daybook_runs r LEFT JOIN daybook_live l ON l.key = r.key`
 
@@ -32,7 +32,7 @@ func scanRun(rows *sql.Rows) (*daybook.Run, error) {
 		&r.CoveredBy, &payload, &r.PayloadHash, &r.Triggers, &r.Refused, &r.FirstSource, &r.FirstActor,
 		&created, &notBefore, &started, &ended, &result, &r.ResultHash, &counts, &pruned,
 		&r.State, &r.Reason, &r.Fence, &r.Claim, &r.Node, &r.Attempts, &r.Failures, &r.Losses,
-		&r.LastError, &r.Hold, &due, &lease, &r.Asking, &claimed, &begun, &again, &r.CancelledBy, &r.Marks, &frozen, &meant,
+		&r.LastError, &r.Hold, &due, &lease, &r.Asking, &claimed, &begun, &again, &r.CancelledBy, &r.Marks, &r.Denied, &frozen, &meant,
 		&fans, &r.Listed, &rests, &r.Lapse); err != nil {
 		return nil, err
 	}

@@ -230,6 +230,8 @@ type coded struct {
 	code   int
 	err    error
 	silent bool
+	// oneLine: the last line that is printed says what went wrong, as the last line of a command is taken for its reason.
+	oneLine bool
 }
 
 func (c *coded) Error() string { return c.err.Error() }
@@ -274,6 +276,10 @@ func (a *app) report(err error) {
 		fmt.Fprintf(a.Stderr, "%s\ndaybook: %s\n", faults.In(a.lang), a.lang.Say(tellFaults(faults)))
 		return
 	}
+	if c != nil && c.oneLine {
+		fmt.Fprintf(a.Stderr, "daybook: %s\n", inOneLine(severalLines.Replace(config.Mask(a.lang.Error(err))), a.lang.Hint(err)))
+		return
+	}
 	a.tellError(err)
 	if hint := a.lang.Hint(err); hint != "" {
 		fmt.Fprintf(a.Stderr, "  → %s\n", hint)
@@ -283,6 +289,14 @@ func (a *app) report(err error) {
 // tellError says on one line what went wrong, secrets masked.
 func (a *app) tellError(err error) {
 	fmt.Fprintf(a.Stderr, "daybook: %s\n", severalLines.Replace(config.Mask(a.lang.Error(err))))
+}
+
+// inOneLine puts what to do behind what went wrong.
+func inOneLine(text, hint string) string {
+	if hint == "" {
+		return text
+	}
+	return text + " (" + hint + ")"
 }
 
 // severalLines brings what a library, or several errors, said in lines onto one.

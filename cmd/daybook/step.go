@@ -14,36 +14,46 @@ import (
 )
 
 func newStep(a *app) *cobra.Command {
-	return &cobra.Command{
+	return a.stepVerb(&cobra.Command{
 		Use: "step NAME -- COMMAND…", Short: textStep, Long: textStepLong, Example: textStepExample, Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.stepped(a.stepCommand(cmd.Context(), "step", args, daybook.StepAsk{Plain: true}, ""))
 		},
-	}
+	})
+}
+
+// stepVerb makes a wrong flag what any other misuse in a step is: the step is not let begin.
+func (a *app) stepVerb(cmd *cobra.Command) *cobra.Command {
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return a.stepped(0, a.misused(cmd.Context(), cmd.Name(), flagError(cmd, err)))
+	})
+	return cmd
 }
 
 func newEffect(a *app) *cobra.Command {
 	var probe, undo, remembers, settles string
-	cmd := &cobra.Command{
+	var optional bool
+	cmd := a.stepVerb(&cobra.Command{
 		Use: "effect NAME [flags] -- COMMAND…", Short: textEffect, Long: textEffectLong, Example: textEffectExample, Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ask := daybook.StepAsk{Says: daybook.StepPolicy{Asks: probe != "", Undo: undo}}
+			ask := daybook.StepAsk{Says: daybook.StepPolicy{Asks: probe != "", Undo: undo, Optional: optional}}
 			var err error
 			if ask.Says.Remembers, err = durationFlag("--remembers", remembers); err != nil {
-				return a.stepped(0, err)
+				return a.stepped(0, a.misused(cmd.Context(), "effect", err))
 			}
 			if ask.Says.Settles, err = durationFlag("--settles", settles); err != nil {
-				return a.stepped(0, err)
+				return a.stepped(0, a.misused(cmd.Context(), "effect", err))
 			}
 			return a.stepped(a.stepCommand(cmd.Context(), "effect", args, ask, probe))
 		},
-	}
+	})
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&probe, "probe", "", textFlagStepProbe)
 	f.StringVar(&undo, "undo", "", textFlagStepUndo)
 	f.StringVar(&remembers, "remembers", "", textFlagStepRemembers)
 	f.StringVar(&settles, "settles", "", textFlagStepSettles)
+	f.BoolVar(&optional, "optional", false, textFlagStepOptional)
 	return cmd
 }
 
@@ -51,7 +61,7 @@ func newEffect(a *app) *cobra.Command {
 func (a *app) stepped(code int, err error) error {
 	switch {
 	case err != nil:
-		return &coded{code: daybook.ExitDaybook, err: err}
+		return &coded{code: daybook.ExitDaybook, err: err, oneLine: true}
 	case code != 0:
 		return &coded{code: code, err: errors.New("told already"), silent: true}
 	}
@@ -62,11 +72,11 @@ func (a *app) stepped(code int, err error) error {
 // the code to exit with.
 func (a *app) stepCommand(ctx context.Context, verb string, args []string, ask daybook.StepAsk, probe string) (int, error) {
 	if len(args) < 2 {
-		return 0, daybook.Invalid("%s: a name and a command are needed", verb).WithHint("daybook %s NAME -- COMMAND", verb)
+		return 0, a.misused(ctx, verb, daybook.Invalid("%s: a name and a command are needed", verb).WithHint("daybook %s NAME -- COMMAND", verb))
 	}
 	ask.Step = args[0]
 	if err := daybook.CheckStep(ask.Step); err != nil {
-		return 0, err
+		return 0, a.misused(ctx, verb, err)
 	}
 	token, _ := a.LookupEnv("DAYBOOK_TOKEN")
 	if token == "" {
@@ -82,6 +92,22 @@ func (a *app) stepCommand(ctx context.Context, verb string, args []string, ask d
 		return err
 	})
 	return code, err
+}
+
+// misused tells the attempt, if there is one, that a step was asked for in a way in which it cannot begin: else a script that goes
+// on after it would be done without it. It returns what is wrong.
+func (a *app) misused(ctx context.Context, verb string, wrong error) error {
+	if token, _ := a.LookupEnv("DAYBOOK_TOKEN"); token != "" {
+		ask := daybook.StepAsk{Plain: verb == "step", Fault: "daybook " + verb + ": " + inOneLine(wrong.Error(), daybook.HintOf(wrong))}
+		err := a.withSteps(ctx, token, func(d stepDesk) error {
+			_, err := patiently(ctx, beginPatience, func(ctx context.Context) (told, error) { return d.comeTo(ctx, ask) })
+			return err
+		})
+		if daybook.CodeOf(err) == daybook.CodeUnavailable {
+			a.tellError(err)
+		}
+	}
+	return wrong
 }
 
 // durationFlag reads a flag of a duration, or forever.

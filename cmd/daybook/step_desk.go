@@ -43,7 +43,7 @@ func (d ownDesk) comeTo(ctx context.Context, ask daybook.StepAsk) (told, error) 
 }
 
 func (d ownDesk) ended(ctx context.Context, e daybook.StepEnd) (told, error) {
-	return toldBy(d.StepEnded(ctx, d.id, e.Step, e.Plain, e.Try, e.Outcome))
+	return toldBy(d.StepEnded(ctx, d.id, e))
 }
 
 func (d ownDesk) found(ctx context.Context, step string, found []daybook.Finding, askedAt time.Time) (told, error) {
@@ -76,6 +76,12 @@ type stepReply struct {
 
 func (d farDesk) comeTo(ctx context.Context, ask daybook.StepAsk) (told, error) {
 	body := map[string]any{"step": ask.Step, "effect": !ask.Plain, "asks": ask.Says.Asks, "call": ask.Call}
+	if ask.Says.Optional {
+		body["optional"] = true
+	}
+	if ask.Fault != "" {
+		body["fault"] = ask.Fault
+	}
 	if ask.Says.Undo != "" {
 		body["undo"] = ask.Says.Undo
 	}
@@ -101,7 +107,7 @@ func (d farDesk) found(ctx context.Context, step string, found []daybook.Finding
 
 // endBody is the end of a step as the API takes it.
 func endBody(e daybook.StepEnd) map[string]any {
-	body := map[string]any{"step": e.Step, "effect": !e.Plain, "try": e.Try, "outcome": e.Outcome.Result, "message": e.Outcome.Error}
+	body := map[string]any{"step": e.Step, "effect": !e.Plain, "try": e.Try, "call": e.Call, "outcome": e.Outcome.Result, "message": e.Outcome.Error}
 	if len(e.Outcome.Data) > 0 {
 		body["result"] = e.Outcome.Data
 	}
@@ -219,10 +225,9 @@ func (a *app) doStep(ctx context.Context, d stepDesk, ask daybook.StepAsk, probe
 			ran = true
 			var o daybook.Outcome
 			o, code = a.runStep(t.wireKey, ask, argv)
-			t, err = a.tellEnd(ctx, d, daybook.StepEnd{Step: ask.Step, Plain: ask.Plain, Try: t.try, Outcome: o}, code)
+			t, err = a.tellEnd(ctx, d, daybook.StepEnd{Step: ask.Step, Plain: ask.Plain, Try: t.try, Call: ask.Call, Outcome: o}, code)
 		default:
-			if ran && code != 0 { // its own code tells the script why
-				a.tellError(t.err)
+			if ran && code != 0 { // its own code tells the script why, and its own words, the last ones, tell people
 				return code, nil
 			}
 			return 0, t.err
@@ -256,7 +261,7 @@ func (a *app) tellEnd(ctx context.Context, d stepDesk, e daybook.StepEnd, code i
 
 // notHeard says what is known here, and who else will know it.
 func notHeard(e daybook.StepEnd, code int, kept, err error) error {
-	out := daybook.New(daybook.CodeUnavailable, "step %s ended (exit %d), and the ledger does not know it", e.Step, code).Because(err)
+	out := daybook.New(daybook.CodeUnavailable, "%s ended (exit %d), and the ledger does not know it", (&daybook.StepRecord{Step: e.Step, Plain: e.Plain}).Named(), code).Because(err)
 	switch {
 	case kept == nil:
 		return out.WithHint("it is kept, and told with the end of the attempt")

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -76,8 +77,8 @@ const stepDrain = 2 * time.Second
 // runStep runs the command of a step. What it prints on stdout is its result, if that is short enough to be kept.
 func (a *app) runStep(wireKey string, ask daybook.StepAsk, argv []string) (daybook.Outcome, int) {
 	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // ended with its group, as the whole attempt is
-	printed := &kept{}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.Stdin, io.MultiWriter(forgiving{a.Stdout}, printed), forgiving{a.Stderr}
+	printed, said := &kept{}, &sayings{Capture: runner.NewCapture(4 * daybook.MaxErrorBytes)}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.Stdin, io.MultiWriter(forgiving{a.Stdout}, printed, said), io.MultiWriter(forgiving{a.Stderr}, said)
 	cmd.Env, cmd.WaitDelay = stepEnv(wireKey, ask), stepDrain
 	if err := cmd.Start(); err != nil {
 		a.tellError(err)
@@ -86,7 +87,9 @@ func (a *app) runStep(wireKey string, ask daybook.StepAsk, argv []string) (daybo
 	waited := cmd.Wait() // how it ended tells the state
 	status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if status.Signaled() {
-		return daybook.Outcome{Result: daybook.ResultUnknown, Error: "ended by signal " + status.Signal().String()}, 128 + int(status.Signal())
+		o := daybook.Outcome{Result: daybook.ResultUnknown, Error: "ended by signal " + status.Signal().String()}
+		a.tellError(errors.New(o.Error)) // it could not say so itself
+		return o, 128 + int(status.Signal())
 	}
 	code := status.ExitStatus()
 	o := daybook.Outcome{Result: runner.ResultOfExit(code, nil)}
@@ -96,8 +99,23 @@ func (a *app) runStep(wireKey string, ask daybook.StepAsk, argv []string) (daybo
 		}
 	} else {
 		o.Error = fmt.Sprintf("exit %d", code)
+		if line := runner.LastLine(said.Output().Text); line != "" {
+			o.Error = daybook.Clip(o.Error+": "+line, daybook.MaxErrorBytes)
+		}
 	}
 	return o, code
+}
+
+// sayings keeps what a command prints, on whichever of its two streams.
+type sayings struct {
+	mu sync.Mutex
+	*runner.Capture
+}
+
+func (s *sayings) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Capture.Write(p)
 }
 
 // stepEnv is the environment of a step: an effect has a wire key of its own.

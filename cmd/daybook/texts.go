@@ -272,7 +272,8 @@ what it printed is printed. It touches nothing outside; what does is an effect. 
 exit code: 0 done; 75 it did not happen; 64, 65, 66, 77, 78 it never will; anything else, or a signal: it may have
 happened. When the run is tried again, what is done is not done again: what it printed is printed. What may have
 happened is asked for by the probe, repeated under the same wire key while the far side remembers it, or left to a
-person. Until then the effect may not begin, and exits 125; let the script end with it (set -e).`
+person. Until then the effect may not begin, and exits 125; let the script end with it (set -e). A run with an
+effect that did not happen, or might not begin, is not done, whatever its script says.`
 	textEffectExample = `  daybook effect charge --probe './charged "$DAYBOOK_WIRE_KEY"' --undo './refund "$DAYBOOK_EFFECT_RESULT"' -- ./charge sub_42 1500`
 
 	textFlagDrillDate    = "business date of the done key"
@@ -288,6 +289,7 @@ person. Until then the effect may not begin, and exits 125; let the script end w
 	textFlagStepUndo      = "a line for the shell that takes it back"
 	textFlagStepRemembers = "how long the far side answers a repeated wire key: 24h, forever (default: what the job says)"
 	textFlagStepSettles   = "a no of the probe counts only this long after the last try ended (default: what the job says, 5m)"
+	textFlagStepOptional  = "the script does without it when it does not happen: the run may be done all the same"
 )
 
 const (

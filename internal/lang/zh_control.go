@@ -107,7 +107,6 @@ var zhControl = map[string]string{
 	"its letter is open again.": "死信已重新打开。",
 	"scheduled again.":          "已重新进入待运行。",
 	"done, as you said: its effect is never begun again.": "按你的核定记为完成：副作用不会再次开始。",
-	"effect %s":      "副作用%s",
 	"the undo of %s": "%s的撤销",
 	"%s is done, as you said, and is never begun again. Still unknown: %s. The run goes on once that is settled too.":                      "%s已按你的核定记为完成，不会再次开始。结果仍未知：%s。这些也核定后，运行才会继续。",
 	"%s is done, as you said, and is never begun again. The run goes on with what is left, at %s.":                                         "%s已按你的核定记为完成，不会再次开始。运行于%s继续余下的部分。",

@@ -56,6 +56,27 @@ var stepCases = []example{
 		}
 		equal(k, "claimed with its steps", len(k.claimedAgain(j, r).Records), 2)
 	}},
+	{"that a step was not let begin is known to whoever ends the attempt, and to no later one", func(k *kit) {
+		j := Job("renew", Once, Steps)
+		k.run(j, "2026-03-01")
+		r := k.one()
+		k.ok(k.s.Deny(k.ctx, r, "effect charge was done in this very attempt"))
+		equal(k, "with an old picture", daybook.CodeOf(k.s.Deny(k.ctx, r, "another")), daybook.CodeStale)
+		k.stale(r.Next(daybook.Outcome{Result: daybook.ResultDone}, j.Policy(), k.now))
+		got := k.find(r.Key)
+		equal(k, "denied", got.Denied, "effect charge was done in this very attempt")
+		k.end(got, j, daybook.Outcome{Result: daybook.ResultUnclear, Error: "exit 125"})
+		k.now = k.find(r.Key).Due
+		again := k.one()
+		equal(k, "denied before", again.Denied, "")
+		equal(k, "of another attempt", daybook.CodeOf(k.s.Deny(k.ctx, got, "late")), daybook.CodeStale)
+	}},
+	{"that the work does without an effect is kept with it", func(k *kit) {
+		k.run(Job("renew", Once, Steps), "2026-03-01")
+		r, _, err := k.come(k.one(), "charge", daybook.StepPolicy{Optional: true})
+		k.ok(err)
+		equal(k, "optional", k.find(r.Key).StepRecord("charge").Says.Optional, true)
+	}},
 	{"what the far side said about a step is kept with the step, and not without", func(k *kit) {
 		j := Job("renew", Once, Steps)
 		k.run(j, "2026-03-01")

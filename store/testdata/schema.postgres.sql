@@ -215,6 +215,7 @@ daybook_live.rests bigint not null default 0
 daybook_live.frozen_us bigint not null default 0
 daybook_live.meant_us bigint not null default 0
 daybook_live.once bigint not null default 0
+daybook_live.denied text not null default ''::text
 CREATE INDEX daybook_live_due ON public.daybook_live USING btree (lane, home, priority, due_us) WHERE ((state <> 'running'::text) AND (hold = ''::text) AND (asking = ''::text));
 CREATE INDEX daybook_live_frozen ON public.daybook_live USING btree (frozen_us) WHERE (frozen_us > 0);
 CREATE INDEX daybook_live_job ON public.daybook_live USING btree (job);
@@ -378,6 +379,7 @@ daybook_steps.asked text not null default ''::text
 daybook_steps.error text not null default ''::text
 daybook_steps.call text not null default ''::text
 daybook_steps.doubt bigint not null default 0
+daybook_steps.optional bigint not null default 0
 CREATE UNIQUE INDEX daybook_steps_pkey ON public.daybook_steps USING btree (key, step);
 daybook_tokens.number bigint not null
 daybook_tokens.name text not null

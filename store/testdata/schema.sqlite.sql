@@ -212,7 +212,7 @@ CREATE TABLE daybook_live (
   again        BIGINT NOT NULL DEFAULT 0,
   cancelled_by TEXT   NOT NULL DEFAULT '',
   last_error   TEXT   NOT NULL DEFAULT ''
-, marks BIGINT NOT NULL DEFAULT 0, rests  BIGINT NOT NULL DEFAULT 0, frozen_us BIGINT NOT NULL DEFAULT 0, meant_us  BIGINT NOT NULL DEFAULT 0, once BIGINT NOT NULL DEFAULT 0) WITHOUT ROWID;
+, marks BIGINT NOT NULL DEFAULT 0, rests  BIGINT NOT NULL DEFAULT 0, frozen_us BIGINT NOT NULL DEFAULT 0, meant_us  BIGINT NOT NULL DEFAULT 0, once BIGINT NOT NULL DEFAULT 0, denied TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
 CREATE INDEX daybook_live_due ON daybook_live (lane, home, priority, due_us) WHERE state <> 'running' AND hold = '' AND asking = '';
 CREATE INDEX daybook_live_frozen ON daybook_live (frozen_us) WHERE frozen_us > 0;
 CREATE INDEX daybook_live_job ON daybook_live (job);
@@ -370,7 +370,7 @@ CREATE TABLE daybook_steps (
   tries      BIGINT NOT NULL DEFAULT 0,
   fence      BIGINT NOT NULL DEFAULT 0,
   settled_by TEXT   NOT NULL DEFAULT '',
-  data       TEXT   NOT NULL DEFAULT '', ord          BIGINT NOT NULL DEFAULT 0, seen         BIGINT NOT NULL DEFAULT 0, asks         BIGINT NOT NULL DEFAULT 0, undoes       BIGINT NOT NULL DEFAULT 0, undo         TEXT   NOT NULL DEFAULT '', remembers_us BIGINT NOT NULL DEFAULT 0, settles_us   BIGINT NOT NULL DEFAULT 0, asked        TEXT   NOT NULL DEFAULT '', error        TEXT   NOT NULL DEFAULT '', call TEXT NOT NULL DEFAULT '', doubt BIGINT NOT NULL DEFAULT 0,
+  data       TEXT   NOT NULL DEFAULT '', ord          BIGINT NOT NULL DEFAULT 0, seen         BIGINT NOT NULL DEFAULT 0, asks         BIGINT NOT NULL DEFAULT 0, undoes       BIGINT NOT NULL DEFAULT 0, undo         TEXT   NOT NULL DEFAULT '', remembers_us BIGINT NOT NULL DEFAULT 0, settles_us   BIGINT NOT NULL DEFAULT 0, asked        TEXT   NOT NULL DEFAULT '', error        TEXT   NOT NULL DEFAULT '', call TEXT NOT NULL DEFAULT '', doubt BIGINT NOT NULL DEFAULT 0, optional BIGINT NOT NULL DEFAULT 0,
   PRIMARY KEY (key, step)
 );
 CREATE TABLE daybook_tokens (
