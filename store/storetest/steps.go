@@ -128,7 +128,7 @@ var stepCases = []example{
 		equal(k, "key", u.Key, r.Key.Undo())
 		got := k.find(u.Key)
 		equal(k, "begun", len(got.OpenSteps()), 1)
-		asks := daybook.Policy{Asks: true}
+		asks := daybook.Policy{Asks: true, AsksUndo: true}
 		Apply(k.ctx, k, k.s, got.Next(daybook.Outcome{Result: daybook.ResultLost}, asks, k.now))
 		got = k.find(u.Key)
 		equal(k, "state", got.State, daybook.Retryable)
