@@ -102,7 +102,11 @@ func (q *DrillRequest) check() error {
 	}
 	for i, d := range q.Doors {
 		if !slices.Contains(daybook.DrillDoors, d) {
-			return daybook.Invalid("%q is not a door: one of %s", daybook.Clip(string(d), 40), daybook.Words(names))
+			e := daybook.Invalid("%q is not a door: one of %s", daybook.Clip(string(d), 40), daybook.Words(names))
+			if near := daybook.Nearest(string(d), names); near != "" {
+				return e.WithHint("did you mean %s?", near)
+			}
+			return e
 		}
 		if slices.Contains(q.Doors[:i], d) {
 			return daybook.Invalid("door %s is named twice", string(d))
