@@ -425,6 +425,17 @@ func oneOf[T ~string](bad func(string, *Error), field string, got T, allowed ...
 // Asks reports whether the far side can be asked about an effect of j.
 func (j *Job) Asks() bool { return j.HasProbe || !j.Probe.IsZero() || j.ProbeURL != "" }
 
+// CanUndo reports whether j, or what its work said of a done effect, says how that is taken back.
+func (j *Job) CanUndo(e *StepRecord) bool {
+	switch {
+	case j.UndoURL != "" || !j.Undo.IsZero():
+		return true
+	case !j.Command.IsZero(): // only what runs here anyway may say what else runs here
+		return e.Says.Undo != ""
+	}
+	return e.Says.Undoes && j.HTTP == nil
+}
+
 // Canonical returns the definition as JSON with a stable order of names: equal definitions have equal bytes.
 func (j *Job) Canonical() []byte {
 	b, err := json.Marshal(j)

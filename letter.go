@@ -1,6 +1,7 @@
 package daybook
 
 import (
+	"strings"
 	"time"
 )
 
@@ -42,6 +43,12 @@ type Letter struct {
 	Note     string // the reason it was closed with
 	Refused  int    // triggers refused while it stood open
 }
+
+// UndoByHand begins the error of an undo that is left with effects of which nothing says how they are taken back.
+const UndoByHand = "nothing says how to undo "
+
+// ByHand reports whether a person takes back by hand what is left, and then dismisses l: its replay would fail again.
+func (l *Letter) ByHand() bool { return l.Kind == LetterUndo && strings.HasPrefix(l.Error, UndoByHand) }
 
 // AlertKind says what an alert is about.
 type AlertKind string

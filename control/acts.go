@@ -195,6 +195,11 @@ func (c *Control) Dismiss(ctx context.Context, p Person, key daybook.Key, note s
 // Errors: CodeInvalid, no reason or no key; CodeNotFound; CodeConflict, there is nothing to undo, it is being undone or was, or
 // whether an effect happened is unknown and must be settled first.
 func (c *Control) Undo(ctx context.Context, p Person, key daybook.Key, note string) (Acted, error) {
+	if note != "" { // without a reason act says what is missing
+		if _, err := c.UndoPlan(ctx, p, key, note); err != nil {
+			return Acted{}, err
+		}
+	}
 	a, err := c.act(ctx, p, key, "undo", note, true, (*daybook.Run).Undo)
 	if err != nil {
 		return a, err

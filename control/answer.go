@@ -27,6 +27,8 @@ type Answer struct {
 	// is the key of the nearest one, if there is one.
 	Listing *daybook.SubjectCounts
 	Near    daybook.Key
+	// Undoing is the taking back of what the run did; nil: it is not undone.
+	Undoing *Undoing
 	// Replayed are the subjects whose letters were replayed with it.
 	Replayed int
 	// Job is the job as the ledger has it: paused by whom and why.
@@ -82,6 +84,9 @@ func (c *Control) answer(ctx context.Context, t target, reply daybook.Reply, run
 		return a, err
 	}
 	if a.Subjects, err = c.subjectsOf(ctx, a.About()); err != nil {
+		return a, err
+	}
+	if a.Undoing, err = c.Undoing(ctx, a.About()); err != nil {
 		return a, err
 	}
 	if reply.Because == daybook.BecausePayload && run != nil {

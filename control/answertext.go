@@ -182,6 +182,9 @@ func (a Answer) Do() daybook.Text {
 	case daybook.BecauseOnce, daybook.BecauseFinal:
 		return daybook.Say("daybook job trigger %s --window %s~N --reason …, with the next free number, if a further effect is wanted", a.Key.Job(), a.Window.Label)
 	case daybook.BecauseUndoing:
+		if do := a.Undoing.WaitsFor(); !do.IsZero() {
+			return do
+		}
 		return command("daybook run show %s", key.Undo())
 	case daybook.BecauseLetter:
 		return command("daybook dead replay %s", key)
@@ -305,6 +308,9 @@ func (a Answer) sentence() daybook.Text {
 	case daybook.BecauseDismissed, daybook.BecauseFinal:
 		return a.closed()
 	case daybook.BecauseUndoing:
+		if !a.Undoing.WaitsFor().IsZero() {
+			return daybook.Say("is being undone, and that waits for a person: %s. Nothing was started.", strings.TrimSuffix(oneLine(a.Undoing.Run.Letter.Error), "."))
+		}
 		return daybook.Say("is being undone: only that goes on. Nothing was started.")
 	case daybook.BecauseSkipped:
 		if a.Outcome == daybook.Refused {
@@ -434,8 +440,14 @@ func (a Answer) closed() daybook.Text {
 	r := a.run()
 	switch {
 	case a.Because == daybook.BecauseFinal && r.Reason == daybook.ReasonUndone:
+		if left := a.Undoing.Left(); !left.IsZero() {
+			return daybook.Join(daybook.Say("was done: %s. That is final.", left), nothing)
+		}
 		return daybook.Join(daybook.Say("was done and undone. That is final."), nothing)
 	case a.Because == daybook.BecauseFinal:
+		if left := a.Undoing.Left(); !left.IsZero() {
+			return daybook.Join(a.letterClosed(), daybook.Say("%s.", left), daybook.Say("That is final."), nothing)
+		}
 		return daybook.Join(a.letterClosed(), daybook.Say("That is final."), nothing)
 	case a.Outcome == daybook.Refused:
 		return daybook.Join(a.letterClosed(), daybook.Say("Open it again first."))

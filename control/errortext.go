@@ -132,6 +132,8 @@ func withHint(err error, r *daybook.Run) error {
 	switch {
 	case letter == daybook.LetterOpen && r.Letter.Kind == daybook.LetterUnknown:
 		return e.WithHint("%s", resolveCommand(r.Key, r))
+	case letter == daybook.LetterOpen && r.Letter.ByHand():
+		return e.WithHint("%s", letterCommand(*r.Letter, r))
 	case letter == daybook.LetterOpen:
 		return e.WithHint("daybook dead replay %s, or daybook dead dismiss %s --reason …", r.Key, r.Key)
 	case letter == daybook.LetterDismissed, r.State == daybook.Cancelled:

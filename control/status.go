@@ -220,9 +220,9 @@ func (c *Control) needLetters(ctx context.Context, s *Status, letters []daybook.
 	}
 	for i, l := range letters {
 		n := Need{Priority: l.Priority, Kind: "dead letter", Job: l.Job, Key: l.Key, Text: daybook.Say("%s", daybook.Clip(oneLine(l.Error), 300)), Since: l.OpenedAt,
-			Do: command("daybook dead replay %s", l.Key), Alert: ids[l.Key]}
+			Do: letterCommand(l, nil), Alert: ids[l.Key]}
 		if l.Kind == daybook.LetterUnknown {
-			n.Kind, n.Do = "unknown outcome", resolveCommand(l.Key, nil)
+			n.Kind = "unknown outcome"
 		}
 		if i < looked {
 			r, err := c.s.Run(ctx, l.Key)

@@ -38,8 +38,9 @@ type Story struct {
 	Attempts []daybook.Attempt // tries, and questions to the far side
 	Letters  []daybook.Letter
 	// Lock is the serial key of the run as it is held, by it or by another; nil: it has none, or nobody holds it.
-	Lock  *daybook.Lock
-	Alert string // the id of the open alert about its open letter; empty: there is none
+	Lock    *daybook.Lock
+	Undoing *Undoing // of what the run did, or of what it takes back; nil: there is none
+	Alert   string   // the id of the open alert about its open letter; empty: there is none
 	// Acts are what people did about it, as far as the newest 1,000 acts since it was made hold them.
 	Acts     []daybook.Activity
 	Timeline []Entry
@@ -127,6 +128,9 @@ func (c *Control) Key(ctx context.Context, key daybook.Key) (Story, error) {
 		}
 		s.Alert = ids[key]
 	}
+	if s.Undoing, err = c.Undoing(ctx, s.Run); err != nil {
+		return s, err
+	}
 	acts, err := c.s.Activities(ctx, s.Run.CreatedAt, "", maxListed)
 	for i := len(acts) - 1; i >= 0; i-- { // oldest first
 		if acts[i].Key == key {
@@ -209,6 +213,15 @@ func (s *Story) timeline() []Entry {
 	for _, l := range s.Letters {
 		add(l.OpenedAt, "letter", letterOpenedText(l, s.Alert), l.Error)
 		add(l.ClosedAt, "letter", letterClosedText(l), l.Note)
+	}
+	if d := s.Undoing; d != nil && d.Run.Key != s.Key {
+		for _, l := range d.Letters {
+			add(l.OpenedAt, "letter", daybook.Say("undo: %s", letterOpenedText(l, "")), l.Error)
+			add(l.ClosedAt, "letter", daybook.Say("undo: %s", letterClosedText(l)), l.Note)
+		}
+		if d.Run.State == daybook.Done {
+			add(d.Run.EndedAt, "act", daybook.Say("undo: done"), "")
+		}
 	}
 	for _, a := range s.Acts {
 		switch a.Action {

@@ -31,7 +31,7 @@ func (x *Executor) undo(ctx context.Context, f *flight, work Work, o daybook.Ord
 		undone++
 	}
 	if len(left) > 0 { // nobody is told that all is back while it is not
-		return daybook.Outcome{Result: daybook.ResultPermanent, Error: "nothing says how to undo " + strings.Join(left, ", ") +
+		return daybook.Outcome{Result: daybook.ResultPermanent, Error: daybook.UndoByHand + strings.Join(left, ", ") +
 			": take it back by hand, or leave it, and dismiss this with the reason"}
 	}
 	return daybook.Outcome{Result: daybook.ResultDone, Counts: map[string]int64{"undone": int64(undone)}}

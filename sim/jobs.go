@@ -133,6 +133,9 @@ func (w *World) definitions(p *process, version int) []definition {
 			s.versions[(v-1)%len(s.versions)](&j)
 		}
 		j.HasProbe, j.ProbeUndo = s.asks, s.asks // the far side has both books
+		if s.undoes && s.kind == "once" {
+			j.UndoURL = "http://127.0.0.1/undo" // the worker says how, in its place
+		}
 		j, schedule, err := calendar.Complete(j, nil)
 		if err != nil {
 			panic(err)

@@ -181,6 +181,10 @@ func (a *app) deadShow(ctx context.Context, key daybook.Key) error {
 		if err != nil {
 			return err
 		}
+		undoing, err := c.Undoing(ctx, r)
+		if err != nil {
+			return err
+		}
 		open := r.Letter.State == daybook.LetterOpen
 		plan := daybook.Text{}
 		if open {
@@ -192,13 +196,17 @@ func (a *app) deadShow(ctx context.Context, key daybook.Key) error {
 			return a.printJSON(j)
 		}
 		w := bufio.NewWriter(a.Stdout)
-		a.describeLetter(w, r, plan, output)
+		a.describeLetter(w, r, undoing, plan, output)
 		if err := w.Flush(); err != nil {
 			return err
 		}
 		switch {
 		case open && r.Letter.Kind == daybook.LetterUnknown:
 			a.next(fmt.Sprintf("daybook run resolve %s --step %s --as \"done|not-done|ask\" --reason …", key, r.OpenStep()))
+		case open && r.Letter.ByHand(): // its replay helps only once the job says how
+			a.next(fmt.Sprintf("daybook dead dismiss %s --reason …", key))
+		case open && !undoing.WaitsFor().IsZero() && !key.IsUndo():
+			a.nextText(undoing.WaitsFor())
 		case open:
 			a.next("daybook dead replay " + string(key))
 			if !key.IsUndo() && len(r.Undoable()) > 0 {
@@ -233,7 +241,7 @@ func lastOutput(ctx context.Context, c *control.Control, r *daybook.Run) (string
 	return "", nil
 }
 
-func (a *app) describeLetter(w *bufio.Writer, r *daybook.Run, plan daybook.Text, output string) {
+func (a *app) describeLetter(w *bufio.Writer, r *daybook.Run, undoing *control.Undoing, plan daybook.Text, output string) {
 	l, loc := r.Letter, a.zoneOf(r.Zone)
 	row := func(label, format string, args ...any) { a.row(w, label, format, args...) }
 	what := daybook.Say("dead letter")
@@ -248,6 +256,11 @@ func (a *app) describeLetter(w *bufio.Writer, r *daybook.Run, plan daybook.Text,
 	row("error", "%s", l.Error)
 	row("attempts", "%d, the last %s", r.Attempts, stamp(cmp.Or(r.EndedAt, l.OpenedAt), loc))
 	a.stepRows(row, r)
+	if undoing != nil {
+		for _, e := range undoing.Effects {
+			row("undo", "%s, wire key %s: %s", e.Step, e.WireKey, e.Text())
+		}
+	}
 	if l.Refused > 0 {
 		row("asked", "%s", daybook.Count(l.Refused, "%d trigger refused since", "%d triggers refused since"))
 	}

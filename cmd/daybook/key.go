@@ -118,7 +118,11 @@ func (a *app) keyShow(ctx context.Context, key daybook.Key) error {
 		if s.Run == nil && s.Absence != control.AbsentSpan {
 			return a.noKey(ctx, c, s, false)
 		}
-		a.next(storyNext(s))
+		if do := s.Undoing.WaitsFor(); !do.IsZero() {
+			a.nextText(do)
+		} else {
+			a.next(storyNext(s))
+		}
 		return nil
 	})
 }
@@ -192,7 +196,10 @@ func (a *app) tellStory(w *bufio.Writer, s control.Story, loc *time.Location) {
 				fmt.Fprintln(w, a.lang.F("  step %s  %s", e.Step, effectText(e.State)))
 				continue
 			}
-			fmt.Fprintln(w, a.lang.F("  effect %s  %s  wire key %s%s", e.Step, effectText(e.State), e.WireKey(), settledBy(e)))
+			fmt.Fprintln(w, a.lang.F("  effect %s  %s  wire key %s%s", e.Step, effectText(e.State), e.WireKey(), daybook.Say("%s%s", settledBy(e), takenText(s, e))))
+		}
+		if left := s.Undoing.Left(); !left.IsZero() {
+			fmt.Fprintln(w, a.lang.F("  undo  %s", left))
 		}
 		if n := r.Subjects; n != nil && n.States[daybook.Done] != n.Of { // else the head says it
 			fmt.Fprintln(w, a.lang.F("  subjects  %s", control.SubjectsText(r)))
@@ -226,6 +233,19 @@ func (a *app) tellStory(w *bufio.Writer, s control.Story, loc *time.Location) {
 	if s.Untold {
 		fmt.Fprintln(w, "  "+a.lang.F("… and of further subjects: daybook key find %s/", s.Key))
 	}
+}
+
+// takenText says whether an effect was taken back.
+func takenText(s control.Story, e *daybook.StepRecord) daybook.Text {
+	if s.Undoing == nil || s.Key.IsUndo() {
+		return daybook.Text{}
+	}
+	for _, t := range s.Undoing.Effects {
+		if t.Step == e.Step {
+			return daybook.Say("  %s", t.Text())
+		}
+	}
+	return daybook.Text{}
 }
 
 func settledBy(e *daybook.StepRecord) daybook.Text {

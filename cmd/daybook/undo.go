@@ -42,17 +42,19 @@ func newUndo(a *app, short string) *cobra.Command {
 // undo shows what is taken back, lets it be confirmed, by its key where it touches money, and begins it.
 func (a *app) undo(ctx context.Context, key daybook.Key, note, confirm string, dry bool) error {
 	return a.withControl(ctx, func(_ *ledger, c *control.Control) error {
-		if dry {
-			return a.wouldAct(ctx, c, key, act{name: "undo", rule: (*daybook.Run).Undo}, note)
-		}
-		r, err := c.Run(ctx, key)
+		plan, err := c.UndoPlan(ctx, a.person(), key, note)
 		if err != nil {
 			return err
 		}
-		if _, refused := r.Undo(a.person().Name, note, a.Now()); refused == nil {
-			if err := a.confirmUndo(r, confirm); err != nil {
-				return err
-			}
+		for _, e := range plan.Effects {
+			a.plan("%s  effect %s, wire key %s: %s", plan.Run.Key, e.Step, e.WireKey, e.Text())
+		}
+		if dry {
+			return a.wouldAct(ctx, c, key, act{name: "undo", rule: (*daybook.Run).Undo}, note)
+		}
+		a.plan("%s  nothing of the run is done again", plan.Run.Key)
+		if err := a.confirmUndo(plan.Run, confirm); err != nil {
+			return err
 		}
 		done, err := c.Undo(ctx, a.person(), key, note)
 		if err != nil {
@@ -63,8 +65,5 @@ func (a *app) undo(ctx context.Context, key daybook.Key, note, confirm string, d
 }
 
 func (a *app) confirmUndo(r *daybook.Run, confirm string) error {
-	for _, e := range r.Undoable() {
-		a.plan("%s  effect %s, wire key %s, is taken back, if its job says how; nothing of the run is done again", r.Key, e.Step, e.WireKey())
-	}
 	return a.confirmed(daybook.Say("undo"), r.Priority, r.Key, confirm)
 }

@@ -508,10 +508,13 @@ var zhCLI = map[string]string{
 	"%s is taken again: %s": "%s已重新载入：%s",
 
 	// undo.go
-	"undo": "撤销",
-	"%s  effect %s, wire key %s, is taken back, if its job says how; nothing of the run is done again": "%s  副作用%s（对外幂等键%s）将撤销（任务写明了方法才会）；这次运行的任何内容都不会再做",
-	"a subject before its window is listed":                                                                  "窗口列出之前的业务对象",
-	"a subject that is not in the listing of %d":                                                             "不在所列%d个之中的业务对象",
+	"undo":                                       "撤销",
+	"%s  effect %s, wire key %s: %s":             "%s  副作用%s，对外幂等键%s：%s",
+	"%s  nothing of the run is done again":       "%s  这次运行的任何内容都不会再做",
+	"%s, wire key %s: %s":                        "%s，对外幂等键%s：%s",
+	"  undo  %s":                                 "  撤销  %s",
+	"a subject before its window is listed":      "窗口列出之前的业务对象",
+	"a subject that is not in the listing of %d": "不在所列%d个之中的业务对象",
 	"a serve that runs goes on with the file that it loaded; until this one is mended: --db %s":              "运行中的 serve 继续使用它已载入的文件；修好之前可用：--db %s",
 	"%s has faults and is left aside: daybook check; a serve that runs goes on with the file that it loaded": "%s有错误，暂不使用：daybook check；运行中的 serve 继续使用它已载入的文件",
 }
