@@ -269,7 +269,8 @@ func (c *Control) Reopen(ctx context.Context, p Person, key daybook.Key, note st
 // rule is a pure rule of the root package about one run.
 type rule func(r *daybook.Run, who, note string, now time.Time) (daybook.Transition, error)
 
-// act loads a run, asks a rule, and applies what it says; when another was first, it is all done again.
+// act loads a run, asks a rule, and applies what it says; when another was first, it is all done again. But what a person says is
+// about the attempt he knew of: of a later one he may be wrong, and is to look first.
 func (c *Control) act(ctx context.Context, p Person, key daybook.Key, name, note string, required bool, decide rule) (Acted, error) {
 	p, err := p.check()
 	if err != nil {
@@ -279,10 +280,17 @@ func (c *Control) act(ctx context.Context, p Person, key daybook.Key, name, note
 		return Acted{}, err
 	}
 	now := c.now()
+	var first *daybook.Run
 	for range staleTries {
 		r, err := c.runOf(ctx, key)
 		if err != nil {
 			return Acted{}, err
+		}
+		if first == nil {
+			first = r
+		}
+		if r.Fence != first.Fence && name != "cancel" {
+			return Acted{}, daybook.Conflict("%s was tried again meanwhile: nothing was done", key).WithHint("daybook key show %s tells what happened; then decide", key)
 		}
 		a := Acted{Key: r.Key, Act: name, From: r.State, At: now}
 		if name == "cancel" && r.State == daybook.Running && !r.Key.IsUndo() {

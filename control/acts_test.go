@@ -338,6 +338,43 @@ func (s *stubborn) Apply(ctx context.Context, ts []daybook.Transition) ([]dayboo
 	return s.Store.Apply(ctx, ts)
 }
 
+// late is a ledger that an act reaches only after something else has happened.
+type late struct {
+	control.Store
+	before func()
+}
+
+func (s *late) Apply(ctx context.Context, ts []daybook.Transition) ([]daybook.Applied, error) {
+	if before := s.before; before != nil {
+		s.before = nil
+		before()
+	}
+	return s.Store.Apply(ctx, ts)
+}
+
+// What a person says about one attempt is not believed of a later one, which may have charged.
+func TestADecisionIsAboutTheAttemptThatThePersonKnew(t *testing.T) {
+	lite(t, func(b *bench) {
+		const k = "renew:2026-10-26"
+		b.renew()
+		b.unknown(k)
+		saysNo := func(c *control.Control) error {
+			_, err := c.Resolve(b.ctx, ops, k, daybook.StepRun, daybook.AsNotDone, "looked")
+			return err
+		}
+		other := func() { // somebody else was first, the work was tried again, and how that ended is unknown
+			if err := saysNo(b.Control); err != nil {
+				t.Fatal(err)
+			}
+			b.end(k, daybook.Outcome{Result: daybook.ResultUnknown, Error: "cut off"})
+		}
+		err := saysNo(control.New(&late{b.s, other}, control.Options{Clock: nowOf(b)}))
+		if r := b.run(k); !errors.Is(err, daybook.ErrConflict) || r.State != daybook.Dead || r.Effect.State != daybook.EffectUnknown || r.Effect.Generation != 2 {
+			t.Errorf("%v; %s %+v", err, r.State, r.Effect)
+		}
+	})
+}
+
 func TestAnActThatMeetsAnotherIsDecidedAgain(t *testing.T) {
 	lite(t, func(b *bench) {
 		b.renew()
