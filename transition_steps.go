@@ -209,7 +209,7 @@ func (r *Run) LateStep(step string, o Outcome, p Policy, now time.Time) (Transit
 	}
 	if next.State == EffectRefused && r.CancelledBy == "" {
 		t.Close = r.closing(LetterSettled, "late report", "", now)
-		return c.dead(t, LetterFailed, "step "+step+": "+next.Error, now), true
+		return c.dead(t, LetterFailed, "effect "+step+": "+next.Error, now), true
 	}
 	no := ""
 	if next.State == EffectNotDone {

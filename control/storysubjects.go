@@ -167,7 +167,7 @@ func (s *Story) letterTexts(l daybook.Letter) (what, why daybook.Text) {
 		if unknown {
 			what = daybook.Say("%s unknown", e.Step)
 		}
-		because = strings.TrimPrefix(because, "step "+e.Step+": ")
+		because = strings.TrimPrefix(because, e.Named().String()+": ")
 		break
 	}
 	if id := s.alertOf(l); id != "" {
