@@ -75,7 +75,7 @@ func TestEachCommandOnce(t *testing.T) {
 		// Who writes can be asked what it would do. serve, once, steps and the demo run things: that is no act on the ledger.
 		if words := strings.Fields(cmd.CommandPath()); !slices.Contains([]string{"import", "export"}, words[min(1, len(words)-1)]) && cmd.Flags().Lookup("dry-run") == nil && !cmd.HasSubCommands() && !isLater(cmd) &&
 			!slices.Contains([]string{"status", "list", "show", "logs", "watch", "find", "next", "fires", "info", "check", "doctor", "version", "help", "completion",
-				"serve", "once", "step", "effect", "demo", "demo-gateway", "demo-charge"}, words[len(words)-1]) {
+				"serve", "once", "step", "effect", "demo", "demo-gateway", "demo-shop"}, words[len(words)-1]) {
 			t.Errorf("%s has no --dry-run", cmd.CommandPath())
 		}
 		if cmd.ValidArgsFunction == nil && !slices.Contains(fileArgs, cmd.CommandPath()) {
