@@ -43,6 +43,7 @@ func app() int {
 		var options []engine.HandleOption
 		if a.asks {
 			options = append(options, engine.Probe(a.ask))
+			job.ProbeUndo = true // the far side can be asked about refunds, too
 		}
 		e.Handle(job, a.renew, options...)
 	}

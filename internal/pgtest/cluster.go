@@ -170,7 +170,7 @@ func (c *Cluster) start() error {
 		"port=" + strconv.Itoa(c.port), "listen_addresses=127.0.0.1",
 		// The path of a socket is limited to some hundred bytes, which a temporary directory may exceed.
 		"unix_socket_directories=",
-		"max_connections=100", "shared_buffers=32MB",
+		"max_connections=300", "shared_buffers=32MB",
 	}, c.settings) {
 		args = append(args, "-c", s)
 	}
