@@ -188,6 +188,11 @@ func (s *Sender) facts(ctx context.Context, r notice.Row, now time.Time) (f Fact
 	if err := s.subjects(ctx, r, &f); err != nil {
 		return f, err
 	}
+	if f.Run != nil && f.Run.Key.IsUndo() {
+		if f.Base, err = s.store.Run(ctx, f.Run.Key.Base()); err != nil && daybook.CodeOf(err) != daybook.CodeNotFound {
+			return f, err
+		}
+	}
 	if f.Job, err = s.store.Definition(ctx, r.Job); err != nil && daybook.CodeOf(err) != daybook.CodeNotFound {
 		return f, err
 	}
@@ -207,15 +212,23 @@ func (s *Sender) subjects(ctx context.Context, r notice.Row, f *Facts) (err erro
 	if r.Kind != daybook.AlertDeadLetter && r.Kind != daybook.AlertUnknownOutcome || f.Run.Letter != nil && f.Run.Letter.State == daybook.LetterOpen {
 		return nil
 	}
-	if f.Subjects, err = s.store.SubjectLetters(ctx, f.Run.Key, r.Kind == daybook.AlertUnknownOutcome, listedSubjects); err != nil || len(f.Subjects) != 1 {
+	if f.Subjects, err = s.store.SubjectLetters(ctx, f.Run.Key, r.Kind == daybook.AlertUnknownOutcome, listedSubjects); err != nil {
 		return err
 	}
-	one, err := s.store.Run(ctx, f.Subjects[0])
-	if daybook.CodeOf(err) == daybook.CodeNotFound {
-		return nil
+	for _, k := range f.Subjects {
+		one, err := s.store.Run(ctx, k)
+		if daybook.CodeOf(err) == daybook.CodeNotFound {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		f.Runs = append(f.Runs, one)
 	}
-	f.Run = one
-	return err
+	if len(f.Runs) == 1 && len(f.Subjects) == 1 {
+		f.Run = f.Runs[0]
+	}
+	return nil
 }
 
 // send is the send of a text on a channel, in the channel's language.

@@ -2,7 +2,6 @@ package alert
 
 import (
 	"cmp"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -40,9 +39,11 @@ type Facts struct {
 	// Run is that one's.
 	Counts   *daybook.SubjectCounts
 	Subjects []daybook.Key
-	Secrets  []string  // masked wherever they could show
-	Remind   time.Time // the next reminder; zero: none
-	Via      string    // the channel that failed, when this text goes to its fallback
+	Runs     []*daybook.Run // those of Subjects, when there are several, as far as they were found
+	Base     *daybook.Run   // of the run of an undo: what it takes back; nil: it was not found
+	Secrets  []string       // masked wherever they could show
+	Remind   time.Time      // the next reminder; zero: none
+	Via      string         // the channel that failed, when this text goes to its fallback
 	Now      time.Time
 }
 
@@ -160,55 +161,6 @@ func (w *writer) short() string {
 	return w.T("alert.short", args(max(room, 10))...)
 }
 
-func (w *writer) shortly() string {
-	if w.a.Priority != daybook.P0 {
-		return "p1"
-	}
-	return w.world()
-}
-
-// world names what has been done to the world, as far as whole attempts tell.
-func (w *writer) world() string {
-	r := w.f.Run
-	switch {
-	case w.a.Kind == daybook.AlertDoneTwice:
-		return "twice"
-	case w.a.Kind == daybook.AlertLedgerRestored, r != nil && r.Effect != nil && r.Effect.Forgotten():
-		return "forgot"
-	case w.a.Alert.Key == "":
-		return "no_key"
-	case r == nil || r.Attempts == 0:
-		return "no_run"
-	case r.Fans:
-		return "subjects"
-	case r.Effects != daybook.Once:
-		return "repeatable"
-	case r.Steps:
-		return "steps"
-	case r.Effect == nil:
-		return "not_done"
-	case r.Effect.State == daybook.EffectDone:
-		return "done"
-	case r.Effect.State == daybook.EffectUnknown || r.Effect.Open:
-		return "unknown"
-	case r.Effect.State == daybook.EffectBegun:
-		return "begun"
-	}
-	return "not_done"
-}
-
-// wireKey is that of the effect as it stands, or the one that a replay takes.
-func (w *writer) wireKey(replay bool) string {
-	r := w.f.Run
-	if r == nil {
-		return ""
-	}
-	if replay && r.Effect != nil && r.Effect.State == daybook.EffectRefused {
-		return r.Key.WireKey(daybook.StepRun, r.Effect.Generation+1)
-	}
-	return r.WireKey()
-}
-
 // open is the body of what stands open.
 func (w *writer) open() {
 	w.line("money", w.money())
@@ -255,31 +207,6 @@ func (w *writer) letter() bool {
 	return w.a.Kind == daybook.AlertDeadLetter || w.a.Kind == daybook.AlertUnknownOutcome || w.a.Kind == daybook.AlertBreakerOpen
 }
 
-// money says whether money is touched, then what has been done to the world. For a job that does not touch money the
-// effect is told all the same.
-func (w *writer) money() string {
-	world := w.world()
-	args := []any{"wire_key", w.wireKey(false), "key", w.what}
-	var parts []string
-	if w.a.Priority == daybook.P0 {
-		parts = append(parts, w.T("alert.money."+world, args...))
-	} else {
-		parts = append(parts, w.T("alert.money.p1"), w.T("alert.effect."+world, args...))
-	}
-	if r := w.f.Run; r != nil && len(r.Counts) > 0 {
-		var counts []string
-		for name, n := range r.Counts {
-			counts = append(counts, fmt.Sprintf("%d %s", n, w.clean(name)))
-		}
-		slices.Sort(counts)
-		parts = append(parts, w.T("alert.reported", "counts", lang.CutChars(strings.Join(counts, w.T("sep.list")), lineChars)))
-	}
-	if n := w.f.Counts; n != nil {
-		parts = append(parts, w.T("alert.run", "done", n.States[daybook.Done], "of", n.Of, "letters", n.Letters, "unknown", n.Unknown))
-	}
-	return w.join("sep.clause", parts...)
-}
-
 // subjects lists those whose letters stand open: the first by name, the others by their number.
 func (w *writer) subjects() string {
 	names := make([]string, len(w.f.Subjects))
@@ -302,29 +229,6 @@ func (w *writer) attempt() string {
 		return ""
 	}
 	return w.T("alert.attempt", "n", w.f.Run.Attempts)
-}
-
-// do is what to do, the likeliest first.
-func (w *writer) do() []string {
-	args := []any{"key", w.what, "job", w.clean(w.a.Job), "id", w.a.ID(), "step", w.f.Run.OpenStep(), "wire_key", w.wireKey(w.a.Kind == daybook.AlertDeadLetter)}
-	switch {
-	case w.skipped():
-		return []string{w.T("alert.do.skipped", append(args, "window", w.a.Alert.Key.Parts().Window)...)}
-	case w.a.Kind == daybook.AlertDeadLetter:
-		replay := "alert.do.replay"
-		if w.f.Run != nil && w.f.Run.OneEffect() {
-			replay = "alert.do.replay wire"
-		}
-		return []string{w.T(replay, args...), w.T("alert.do.dismiss", args...)}
-	case w.a.Kind == daybook.AlertUnknownOutcome && len(w.f.Subjects) > 1:
-		return []string{w.T("alert.do.subjects unknown", append(args, "subject", string(w.f.Subjects[0]))...)}
-	case w.a.Kind == daybook.AlertUnknownOutcome:
-		return []string{w.T("alert.do.resolve", args...), w.T("alert.do.resolve not done", args...)}
-	}
-	if name := "alert.do." + string(w.a.Kind); w.Has(name) {
-		return []string{w.T(name, args...)}
-	}
-	return []string{w.T("alert.do.other", args...)}
 }
 
 // link is the page of the key, or the command that shows the same, and the runbook.
