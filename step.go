@@ -190,7 +190,18 @@ func (p Policy) ofStep(e *StepRecord) Policy {
 //
 // A new effect is refused while an effect of an earlier attempt, done or open, was not come to in this one: then the work
 // was changed between its attempts, perhaps only by another name, and the same thing may be about to happen again.
+//
+// Once a person asked for the end of the attempt nothing more begins. What is done is handed back, and the far side may be asked
+// about what is open, so that it is settled.
 func (r *Run) ComeTo(ask StepAsk, p Policy, now time.Time) StepAnswer {
+	a := r.comeTo(ask, p, now)
+	if r.CancelledBy != "" && a.Do == StepBegin && (a.Write || ask.Plain) { // else it had begun before, and only the answer was lost
+		return deny(r.StepRecord(ask.Step), NotDone(Conflict("%s asked for the end of %s: nothing more of it begins", r.CancelledBy, r.Key)))
+	}
+	return a
+}
+
+func (r *Run) comeTo(ask StepAsk, p Policy, now time.Time) StepAnswer {
 	if ask.Fault != "" {
 		return deny(nil, Permanent(Invalid("%s", Clip(ask.Fault, MaxErrorBytes))))
 	}
@@ -377,7 +388,7 @@ func (r *Run) StepFound(e *StepRecord, found []Finding, p Policy, askedAt, now t
 	case askedAt.Before(c.EndedAt.Add(p.ofStep(&c).Settles)):
 		c.State, c.Asked = EffectUnknown, No
 		c.Error = fmt.Sprintf("the far side does not have it yet; a no counts from %s on", c.EndedAt.Add(p.ofStep(&c).Settles).UTC().Format(time.RFC3339))
-	case c.Forgotten() && r.State == Running && c.Seen == r.Fence: // nothing was tried here: the work goes on with it
+	case c.Forgotten() && r.State == Running && c.Seen == r.Fence && r.CancelledBy == "": // nothing was tried here: the work goes on with it
 		c.renew(EffectNotDone, "probe")
 		return c.begun(r, StepAsk{Step: c.Step, Says: c.Says, Call: c.Call}, now), learned
 	default:

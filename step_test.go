@@ -92,3 +92,55 @@ func TestAnEffectThatVanished(t *testing.T) {
 		t.Errorf("%s, %q", t2.To, t2.Attempt.Detail)
 	}
 }
+
+// Once a person asked for the end of an attempt it begins nothing more, whatever it comes to: what is done is handed back, and
+// what is open may be asked for. Whatever the attempt says then, the run is cancelled, or goes to a person with what is open.
+func TestACancelledAttemptBeginsNothingMore(t *testing.T) {
+	now := noon
+	p := Policy{Remembers: Forever}
+	for _, c := range []struct {
+		name   string
+		before EffectState // of charge, by an earlier attempt; empty: there is none
+		ask    StepAsk
+		want   StepDo
+		to     State // after exit 0
+	}{
+		{"a new effect", "", StepAsk{Step: "charge"}, StepStop, Cancelled},
+		{"a plain step", "", StepAsk{Step: "extend", Plain: true}, StepStop, Cancelled},
+		{"one that did not happen", EffectNotDone, StepAsk{Step: "charge"}, StepStop, Cancelled},
+		{"one that is done", EffectDone, StepAsk{Step: "charge"}, StepSkip, Done},
+		{"one that is open, and would be repeated", EffectUnknown, StepAsk{Step: "charge"}, StepStop, Dead},
+		{"one that is open, and can be asked for", EffectUnknown, StepAsk{Step: "charge", Says: StepPolicy{Asks: true}}, StepAsks, Dead},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := steppedRun()
+			if c.before != "" {
+				r = r.With(&StepRecord{Key: r.Key, Step: "charge", State: c.before, Generation: 1, Order: 1, Tries: 1, Fence: 1, Seen: 1, FirstAt: now, EndedAt: now})
+			}
+			r.Fence, r.Attempts, r.CancelledBy = 2, 2, "ops"
+			a := r.ComeTo(c.ask, p, now)
+			if a.Do != c.want {
+				t.Fatalf("%s, want %s: %v", a.Do, c.want, a.Err)
+			}
+			if a.Record != nil {
+				r = r.With(a.Record)
+			}
+			if a.Denied {
+				r.Denied = a.Err.Error()
+			}
+			if m := r.Next(Outcome{Result: ResultDone}, p, now); m.To != c.to {
+				t.Errorf("the run is %s, want %s", m.To, c.to)
+			}
+		})
+	}
+	begun := steppedRun().ComeTo(StepAsk{Step: "charge", Call: "a"}, p, now)
+	r := steppedRun().With(begun.Record)
+	r.CancelledBy = "ops"
+	if again := r.ComeTo(StepAsk{Step: "charge", Call: "a"}, p, now); again.Do != StepBegin || again.Write {
+		t.Errorf("what had begun before, and is asked for again: %+v", again)
+	}
+	doubted := &StepRecord{Key: r.Key, Step: "charge", State: EffectUnknown, Doubt: 1, Generation: 1, Fence: 1, Seen: 1}
+	if e, _ := r.StepFound(doubted, []Finding{{WireKey: "k", Answer: No}}, p, now, now); e.State != EffectNotDone {
+		t.Errorf("of a ledger that forgot, after a no: %s", e.State)
+	}
+}

@@ -144,9 +144,11 @@ type FanStore interface {
 // Stepper keeps the steps of a run for whoever holds it.
 type Stepper interface {
 	// MarkStep writes the record of a step, and alerts, for the holder of a running run. An error with CodeStale: it is not
-	// held any more, or another wrote one of its steps since it was read.
+	// held any more, or another wrote one of its steps since it was read; or the step begins, and a person asked for the end
+	// of the attempt.
 	MarkStep(ctx context.Context, r *Run, e *StepRecord, learned Learned) error
-	// MarkStepTx does so in a transaction of the caller on the ledger's database, which the caller commits.
+	// MarkStepTx does so in a transaction of the caller on the ledger's database, which the caller commits. The step begins
+	// and ends with it: once a person asked for the end, it is stale.
 	MarkStepTx(ctx context.Context, tx *sql.Tx, r *Run, e *StepRecord) error
 	// Deny notes why the holder of a running run was not let begin a step of it. Errors are those of MarkStep.
 	Deny(ctx context.Context, r *Run, why string) error

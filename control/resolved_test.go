@@ -109,3 +109,33 @@ func (b *bench) unknownOf(k daybook.Key) {
 		storetest.Apply(b.ctx, b.t, b.s, r.Settle([]daybook.Finding{{Answer: daybook.CannotTell}}, b.policy(k), b.now, b.now))
 	}
 }
+
+// Work outside this process is let begin nothing more once a person asked for its end; how what it had begun ended is taken.
+func TestAfterACancelNothingMoreBegins(t *testing.T) {
+	each(t, func(b *bench) {
+		b.renew()
+		b.job(daybook.Job{Name: "steps", Schedule: "0 2 * * *", Window: daybook.Day, Priority: daybook.P0, Effects: daybook.Once, Steps: true})
+		const k = daybook.Key("steps:2026-10-26")
+		b.make(k)
+		r := b.claim(k)
+		charge, err := b.ComeTo(b.ctx, r.ID(), daybook.StepAsk{Step: "charge", Call: "a"})
+		if err != nil || charge.Do != daybook.StepBegin {
+			t.Fatalf("%+v %v", charge, err)
+		}
+		if _, err := b.Cancel(b.ctx, ops, k, "wrong list"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.StepEnded(b.ctx, r.ID(), daybook.StepEnd{Step: "charge", Try: 1, Outcome: daybook.Outcome{Result: daybook.ResultDone}}); err != nil {
+			t.Error(err)
+		}
+		for _, ask := range []daybook.StepAsk{{Step: "mail", Call: "b"}, {Step: "extend", Call: "c", Plain: true}} {
+			if a, err := b.ComeTo(b.ctx, r.ID(), ask); err != nil || a.Do != daybook.StepStop || !a.Denied {
+				t.Errorf("%s: %+v %v", ask.Step, a, err)
+			}
+		}
+		storetest.Apply(b.ctx, t, b.s, b.run(k).Next(daybook.Outcome{Result: daybook.ResultDone}, b.policy(k), b.now))
+		if r := b.run(k); r.State != daybook.Cancelled || r.StepRecord("charge").State != daybook.EffectDone || r.StepRecord("mail") != nil {
+			t.Errorf("%s, %+v", r.State, r.Records)
+		}
+	})
+}

@@ -819,6 +819,44 @@ func TestCancelThatComesWithTheEnd(t *testing.T) {
 	}
 }
 
+// A person asks for the end between two effects, and this process has not heard of it: the second is not begun, whether its
+// work heeds that or says that it is done.
+func TestCancelBetweenTwoEffects(t *testing.T) {
+	storetest.Each(t, func(ctx context.Context, t *testing.T, s *store.Store) {
+		r := newRoom(t, s, func(j *daybook.Job) { j.Steps = true }, nil, "")
+		r.stays = true
+		k := r.trigger("2026-03-01")
+		r.starts(1)
+		run := *r.orders[0].Run
+		run.Keep(r.orders[0].Book)
+		called := 0
+		effect := func(ctx context.Context, name string) error {
+			_, err := daybook.Effect(ctx, &run, name, daybook.EffectOf[string]{Do: func(context.Context, string) (string, error) {
+				called++
+				return "", nil
+			}})
+			return err
+		}
+		if err := effect(ctx, "charge"); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.CancelRunning(ctx, k, 1, daybook.Activity{At: r.clock(), Actor: "ops", Action: "cancel", Key: k}); err != nil {
+			t.Fatal(err)
+		}
+		if err := effect(ctx, "mail"); daybook.CodeOf(err) != daybook.CodeConflict || called != 1 {
+			t.Errorf("%d calls, %v", called, err)
+		}
+		r.mu.Lock()
+		r.outcome = daybook.Outcome{Result: daybook.ResultDone}
+		r.mu.Unlock()
+		close(r.leave)
+		r.settles()
+		if run := r.is(k, daybook.Cancelled, ""); len(run.Records) != 1 || run.StepRecord("charge").State != daybook.EffectDone {
+			t.Errorf("%+v", run.Records)
+		}
+	})
+}
+
 // The end of an effect that the ledger did not hear is heard with the end of its attempt, or when that is declared over, before
 // it is decided what follows.
 func TestTheEndOfAStepThatNobodyHeard(t *testing.T) {

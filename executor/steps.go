@@ -39,6 +39,7 @@ func (b *book) Come(ctx context.Context, ask daybook.StepAsk) (daybook.StepAnswe
 		if err := b.sure(ctx); err != nil {
 			return daybook.StepAnswer{}, err
 		}
+		b.hear()
 		a := b.run.ComeTo(ask, b.p, b.Now())
 		switch {
 		case a.Denied:
@@ -212,6 +213,19 @@ func (b *book) keep() {
 	b.x.mu.Lock()
 	defer b.x.mu.Unlock()
 	b.f.run.Records, b.f.run.Marks, b.f.run.Denied = b.run.Records, b.run.Marks, b.run.Denied
+}
+
+// hear takes note of whoever asked for the end of the attempt, as the last renewal of its lease told. What a renewal has not
+// told yet refuses the mark of a begin.
+func (b *book) hear() {
+	b.x.mu.Lock()
+	who := b.f.run.CancelledBy
+	b.x.mu.Unlock()
+	if who != "" && b.run.CancelledBy == "" {
+		heard := *b.run
+		heard.CancelledBy = who
+		b.run = &heard
+	}
 }
 
 // late tells the end of a step whose attempt was declared over: it still settles it, while the run was not claimed again.

@@ -76,7 +76,7 @@ var looked = []struct {
 	{"moveLive", []any{"t", "t", "b", "t", "t", "b", "b", "t", "t", "b", "b", "b", "b", "b", "t", "t", "b", "b"}},
 	{"takeLive", []any{"t", "t", "b", "t", "t", "b", "b", "t", "b"}},
 	{"endRuns", []any{"t", "t", "t", "b", "t", "t", "b", "b", "b", "b", "b", "t", "t", "t", "t", "b", "b"}},
-	{"markStep", []any{"job1:w20001", int64(1), "c", int64(0), int64(0)}},
+	{"markStep", []any{"job1:w20001", int64(1), "c", int64(0), int64(0), int64(1)}},
 	{"denyStep", []any{"job1:w20001", int64(1), "c", int64(0), "why"}},
 	{"selectRun", []any{"job1:w1001"}},
 	{"selectActivityAfter", []any{int64(1000), "id1", int64(100)}},

@@ -95,8 +95,10 @@ func stepRow(e *daybook.StepRecord) []any {
 const selectStepMark = `SELECT s.key FROM daybook_steps s JOIN daybook_live l ON l.key = s.key WHERE s.key = $1 AND s.step = $2
   AND s.state = $3 AND s.fence = $4 AND s.tries = $5 AND s.generation = $6 AND s.ended_us = $7 AND l.claim = $8`
 
+// Whoever asked meanwhile that the attempt should end is heard: nothing more of it begins, and no transaction of the caller is
+// part of it. What ended is written all the same.
 const markStep = `UPDATE daybook_live SET marks = marks + 1 WHERE key = $1 AND state = 'running' AND fence = $2 AND claim = $3 AND marks = $4
-  AND (SELECT b.lapse FROM daybook_ledger b) = $5`
+  AND (SELECT b.lapse FROM daybook_ledger b) = $5 AND (CAST($6 AS BIGINT) = 0 OR cancelled_by = '')`
 
 // MarkStep implements daybook.Stepper.
 func (s *Store) MarkStep(ctx context.Context, r *daybook.Run, e *daybook.StepRecord, learned daybook.Learned) error {
@@ -104,7 +106,7 @@ func (s *Store) MarkStep(ctx context.Context, r *daybook.Run, e *daybook.StepRec
 	node := s.marks.own(r.Node, time.Time{})
 	moved := int64(0)
 	err := s.provedWrite(ctx, "mark step "+e.Step+" of "+string(r.Key), mine, func(ctx context.Context, t *tx) (err error) {
-		n, err := t.exec(ctx, markStep, string(r.Key), r.Fence, r.Claim, r.Marks, r.Lapse)
+		n, err := t.exec(ctx, markStep, string(r.Key), r.Fence, r.Claim, r.Marks, r.Lapse, bit(e.State == daybook.EffectBegun))
 		if err != nil {
 			return err
 		}
@@ -131,7 +133,7 @@ func (s *Store) MarkStep(ctx context.Context, r *daybook.Run, e *daybook.StepRec
 // MarkStepTx implements daybook.Stepper.
 func (s *Store) MarkStepTx(ctx context.Context, caller *sql.Tx, r *daybook.Run, e *daybook.StepRecord) error {
 	t := &tx{Tx: caller, s: s, guest: true}
-	n, err := t.exec(ctx, markStep, string(r.Key), r.Fence, r.Claim, r.Marks, r.Lapse)
+	n, err := t.exec(ctx, markStep, string(r.Key), r.Fence, r.Claim, r.Marks, r.Lapse, bit(true))
 	if err == nil && n == 0 {
 		return staleStep(r, e)
 	}
@@ -159,5 +161,5 @@ func (s *Store) Deny(ctx context.Context, r *daybook.Run, why string) error {
 }
 
 func staleStep(r *daybook.Run, e *daybook.StepRecord) error {
-	return &daybook.Error{Code: daybook.CodeStale, Message: "step " + e.Step + ": " + string(r.Key) + " is not held any more, or another wrote a step of it"}
+	return &daybook.Error{Code: daybook.CodeStale, Message: "step " + e.Step + ": " + string(r.Key) + " is not held any more, another wrote a step of it, or a person asked for its end"}
 }

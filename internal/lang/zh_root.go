@@ -157,6 +157,7 @@ var zhRoot = map[string]string{
 	"whether %s happened is unknown: %s":                                                                        "%s是否发生未知：%s",
 	"step %s":                                                                                                   "步骤%s",
 	"effect %s":                                                                                                 "副作用%s",
+	"%s asked for the end of %s: nothing more of it begins":                                                     "%s已要求结束%s：其中不再开始任何步骤",
 	"%s was done in this very attempt, and is done once only: give each a name of its own, such as %s-2, or use subjects": "%s在本次尝试中已经完成，只做一次：请给每一个取自己的名称，例如%s-2，或使用业务对象",
 	"%s has no step %s whose outcome is unknown": "%s没有结果未知的步骤%s",
 	"daybook run show %s lists its steps":        "用 daybook run show %s查看它的步骤",

@@ -71,6 +71,28 @@ var stepCases = []example{
 		equal(k, "denied before", again.Denied, "")
 		equal(k, "of another attempt", daybook.CodeOf(k.s.Deny(k.ctx, got, "late")), daybook.CodeStale)
 	}},
+	{"once a person asked for the end no step begins, by whatever picture; what ended is kept", func(k *kit) {
+		j := Job("renew", Once, Steps)
+		k.run(j, "2026-03-01")
+		r, charge, err := k.come(k.one(), "charge")
+		k.ok(err)
+		k.ok(k.s.CancelRunning(k.ctx, r.Key, r.Fence, k.act("cancel")))
+		done := daybook.Outcome{Result: daybook.ResultDone}
+		tx, err := k.db.Open(k).Write.BeginTx(k.ctx, nil)
+		k.ok(err)
+		extend := r.ComeTo(daybook.StepAsk{Step: "extend", Plain: true}, daybook.Policy{}, k.now).Record
+		k.code(k.s.MarkStepTx(k.ctx, tx, r, r.StepEnded(extend, done, k.now)), daybook.CodeStale)
+		k.ok(tx.Rollback())
+		k.ok(k.s.MarkStep(k.ctx, r, r.StepEnded(charge, done, k.now), daybook.Learned{}))
+		r.Marks++
+		_, _, err = k.come(r.With(r.StepEnded(charge, done, k.now)), "mail")
+		k.code(err, daybook.CodeStale)
+		got := k.find(r.Key)
+		equal(k, "steps", len(got.Records), 1)
+		equal(k, "charge", got.Records[0].State, daybook.EffectDone)
+		a := got.ComeTo(daybook.StepAsk{Step: "mail"}, daybook.Policy{}, k.now)
+		equal(k, "denied", a.Denied, true)
+	}},
 	{"that the work does without an effect is kept with it", func(k *kit) {
 		k.run(Job("renew", Once, Steps), "2026-03-01")
 		r, _, err := k.come(k.one(), "charge", daybook.StepPolicy{Optional: true})
