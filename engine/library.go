@@ -235,6 +235,7 @@ func (e *Engine) RunDue(ctx context.Context) error {
 		default:
 			select {
 			case <-e.exec.Woken():
+			case <-e.wakeRecall: // what is under way waits for it
 			case <-ctx.Done():
 				return ctx.Err()
 			}
@@ -244,6 +245,11 @@ func (e *Engine) RunDue(ctx context.Context) error {
 
 // turn lets every room that RunDue needs work once.
 func (e *Engine) turn(ctx context.Context) (again bool, err error) {
+	if e.doubtful.Load() {
+		if err := e.recall(ctx, e.clock.Now()); err != nil {
+			return false, err
+		}
+	}
 	for _, s := range []daybook.Service{planner{e}, &e.rescue, e.doubts, executor.Claims{Executor: e.exec}, e.fans} {
 		if err := ctx.Err(); err != nil {
 			return false, err

@@ -133,6 +133,69 @@ func TestRetire(t *testing.T) {
 	ends(t, n.Engine, n.trigger("renew", "2026-03-02"), daybook.Done)
 }
 
+// The ledger is exchanged for an older copy while RunDue works on it: that is found by the next effect, nothing more begins, and
+// RunDue comes back.
+func TestRunDueWhenTheLedgerForgetsMeanwhile(t *testing.T) {
+	for _, name := range []string{"renew", "report"} { // in steps, and as one effect that another run asks for
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, db storetest.Database) { forgetsMeanwhile(t, db, name) })
+		})
+	}
+}
+
+func forgetsMeanwhile(t *testing.T, db storetest.Database, name string) {
+	handles := db.Open(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	shop := app(t, handles, engine.Options{App: "shop"})
+	var charged, mailed, paid atomic.Int64
+	effect := func(ctx context.Context, r *daybook.Run, name string, n *atomic.Int64) error {
+		_, err := daybook.Effect(ctx, r, name, daybook.EffectOf[string]{Do: func(context.Context, string) (string, error) {
+			n.Add(1)
+			return "", nil
+		}})
+		return err
+	}
+	forget := func() error {
+		_, err := handles.Write.ExecContext(ctx, `UPDATE daybook_nodes SET mark = mark - 1`)
+		return err
+	}
+	j := handled("renew")
+	j.Steps = true
+	shop.Handle(j, func(ctx context.Context, r *daybook.Run) error {
+		if err := errors.Join(effect(ctx, r, "charge", &charged), forget()); err != nil {
+			return err
+		}
+		return effect(ctx, r, "mail", &mailed)
+	})
+	whole, asks := handled("pay"), handled("report")
+	whole.Effects = daybook.Once
+	shop.Handle(whole, func(context.Context, *daybook.Run) error {
+		paid.Add(1)
+		return nil
+	})
+	shop.Handle(asks, func(ctx context.Context, r *daybook.Run) error {
+		if err := forget(); err != nil {
+			return err
+		}
+		_, err := shop.Trigger(ctx, "pay", daybook.At("2026-03-02"))
+		return err
+	})
+	a, err := shop.Trigger(ctx, name, daybook.At("2026-03-02"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := shop.RunDue(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if seen, err := shop.Store().Seen(ctx); err != nil || seen.Lapse != 1 {
+		t.Errorf("%d lapses are recorded: %v", seen.Lapse, err)
+	}
+	if r := run(t, shop, a.Key); mailed.Load() != 0 || paid.Load() != 0 || name == "renew" && (charged.Load() != 1 || r.State == daybook.Done) {
+		t.Errorf("charged %d, mailed %d, paid %d, %s is %s", charged.Load(), mailed.Load(), paid.Load(), name, r.State)
+	}
+}
+
 // A program is killed between charge and answer. The serve of other jobs declares the attempt over; it has no way to ask, and
 // asks nobody: the program asks its probe when it is back, and charges nothing twice.
 func TestServeRescuesForAnApplication(t *testing.T) {
