@@ -160,6 +160,22 @@ func (r *Run) OpenStep() string {
 	return StepRun
 }
 
+// OpenWireKey is the wire key of the effect of r that is settled first: what is looked for at the far side.
+func (r *Run) OpenWireKey() string {
+	for _, e := range r.OpenSteps() {
+		return e.WireKey()
+	}
+	return r.WireKey()
+}
+
+// CanAsk reports whether the far side can be asked about the effect of r that is settled first. p is what its job says.
+func (r *Run) CanAsk(p Policy) bool {
+	for _, e := range r.OpenSteps() {
+		return e.Says.Asks || p.asks(r)
+	}
+	return p.asks(r)
+}
+
 // Marked returns everything that is recorded of the work of r, in its order: the attempt as one effect, or its steps.
 func (r *Run) Marked() []*StepRecord {
 	if r.Effect != nil {

@@ -483,7 +483,7 @@ func (r *Run) Resolve(as Resolution, p Policy, who, note string, now time.Time) 
 	case AsAsk:
 		if !p.asks(r) {
 			return Transition{}, Conflict("%s has no probe that could be asked", r.Key).
-				WithHint("look at the far side yourself, then: daybook run resolve %s --step %s --as \"done|not-done\" --reason …", r.Key, e.Step)
+				WithHint("look at the far side for %s, then: daybook run resolve %s --step %s --as \"done|not-done\" --reason …", e.WireKey(), r.Key, e.Step)
 		}
 		return r.ask(t, now), nil
 	}
@@ -536,7 +536,7 @@ func (r *Run) Dismiss(who, note string, now time.Time) (Transition, error) {
 		return Transition{}, r.beingUndone()
 	case r.Letter.Kind == LetterUnknown:
 		return Transition{}, Conflict("%s cannot be dismissed: whether it happened is unknown", r.Key).
-			WithHint("daybook run resolve %s --step %s --as \"done|not-done|ask\" --reason …", r.Key, r.OpenStep())
+			WithHint("look at the far side for %s, then: daybook run resolve %s --step %s --as \"done|not-done\" --reason …", r.OpenWireKey(), r.Key, r.OpenStep())
 	}
 	t := r.move(OnDismiss, now)
 	t.Activity = r.act(who, "dismiss", note, now)

@@ -253,7 +253,7 @@ func (r *Run) ResolveStep(step string, as Resolution, p Policy, who, note string
 			t.To, t.Reason, t.Due = Retryable, ReasonSettling, now
 		default:
 			return Transition{}, Conflict("step %s of %s has no probe that could be asked", step, r.Key).
-				WithHint("look at the far side yourself, then: daybook run resolve %s --step %s --as done --reason …, or --as not-done", r.Key, step)
+				WithHint("look at the far side for %s, then: daybook run resolve %s --step %s --as \"done|not-done\" --reason …", e.WireKey(), r.Key, step)
 		}
 		return t, nil
 	default:

@@ -209,7 +209,10 @@ func (w *writer) ofSubjects() string {
 
 // do is what to do, the likeliest first.
 func (w *writer) do() []string {
-	args := []any{"key", w.what, "job", w.clean(w.a.Job), "id", w.a.ID(), "step", w.f.Run.OpenStep(), "wire_key", w.settles()}
+	args := []any{"key", w.what, "job", w.clean(w.a.Job), "id", w.a.ID(), "step", w.f.Run.OpenStep(), "wire_key", ""}
+	if w.f.Run != nil {
+		args[len(args)-1] = w.f.Run.OpenWireKey()
+	}
 	switch {
 	case w.skipped():
 		return []string{w.T("alert.do.skipped", append(args, "window", w.a.Alert.Key.Parts().Window)...)}
@@ -252,17 +255,6 @@ func (w *writer) instead(args []any) string {
 		return w.T("alert.do.dead undo", args...)
 	}
 	return w.T("alert.do.dismiss", args...)
-}
-
-// settles is the wire key that is looked for at the far side: of the effect that a person settles first.
-func (w *writer) settles() string {
-	if w.f.Run == nil {
-		return ""
-	}
-	if open := w.f.Run.OpenSteps(); len(open) > 0 {
-		return open[0].WireKey()
-	}
-	return w.f.Run.WireKey()
 }
 
 // nextWireKey is the one under which a replay begins what did not happen; empty: it is not one effect that a replay begins.

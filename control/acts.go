@@ -220,25 +220,17 @@ func (c *Control) Resolve(ctx context.Context, p Person, key daybook.Key, step s
 	default:
 		return Acted{}, badResolution(as)
 	}
-	if err := daybook.CheckStep(step); step == "" || err != nil && step != daybook.StepRun {
-		return Acted{}, badStep(step)
-	}
 	policy := daybook.Policy{}
 	if as == daybook.AsAsk {
-		states, err := c.s.JobStates(ctx)
-		if err != nil {
+		var err error
+		if policy, err = c.policyOf(ctx, key.Job()); err != nil && daybook.CodeOf(err) != daybook.CodeNotFound {
 			return Acted{}, err
-		}
-		if st, ok := current(states, key.Job()); ok {
-			if k := c.read(st); k.job != nil {
-				policy = k.job.Policy()
-			}
 		}
 	}
 	var s Said
 	a, err := c.act(ctx, p, key, "resolve", note, as != daybook.AsAsk, func(r *daybook.Run, who, note string, now time.Time) (daybook.Transition, error) {
-		if !r.Steps && step != daybook.StepRun {
-			return daybook.Transition{}, badStep(step)
+		if err := CheckOpenStep(r, step); err != nil {
+			return daybook.Transition{}, err
 		}
 		t, err := r.ResolveStep(step, as, policy, who, note, now)
 		if err == nil {
@@ -305,7 +297,7 @@ func (c *Control) act(ctx context.Context, p Person, key daybook.Key, name, note
 		}
 		t, err := decide(r, p.Name, note, now)
 		if err != nil {
-			return Acted{}, withHint(err, r)
+			return Acted{}, withHint(err, r, c.asks(ctx, r))
 		}
 		applied, err := c.s.Apply(ctx, []daybook.Transition{t})
 		if err != nil {

@@ -43,6 +43,7 @@ type Answer struct {
 	Host string
 	// NobodyExecutes: the run waits for an executor, and no serve was seen lately.
 	NobodyExecutes bool
+	asks           bool // the far side can be asked about what is open of the run that the answer is about
 	// At is the instant of the answer.
 	At time.Time
 	// Ask is what was asked for.
@@ -88,6 +89,9 @@ func (c *Control) answer(ctx context.Context, t target, reply daybook.Reply, run
 	}
 	if a.Undoing, err = c.Undoing(ctx, a.About()); err != nil {
 		return a, err
+	}
+	if r := a.About(); reply.Because == daybook.BecauseUnknown && r != nil {
+		a.asks = c.asks(ctx, r)
 	}
 	if reply.Because == daybook.BecausePayload && run != nil {
 		a.Difference = difference(run.Input, t.ask.Payload, run.PayloadHash)

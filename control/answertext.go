@@ -194,7 +194,7 @@ func (a Answer) Do() daybook.Text {
 		}
 		return command("daybook dead replay %s", key)
 	case daybook.BecauseUnknown:
-		return resolveCommand(key, a.About())
+		return resolveDo(key, a.About(), a.asks)
 	case daybook.BecauseDismissed, daybook.BecauseCancelled:
 		return command("daybook run reopen %s --reason …", key)
 	case daybook.BecauseSkipped:

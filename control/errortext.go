@@ -98,12 +98,43 @@ func notOneOf(word string, words []string) *daybook.Error {
 	return e
 }
 
-func badStep(step string) *daybook.Error {
-	e := daybook.Invalid("there is no step %q", daybook.Clip(step, 40))
-	if step == "" {
-		e = daybook.Invalid("no step is named")
+// CheckOpenStep returns an error unless step names an effect of r, with the nearest name, or those that are open.
+func CheckOpenStep(r *daybook.Run, step string) *daybook.Error {
+	if !r.Steps && step == daybook.StepRun { // whether it began is for the rule to say
+		return nil
 	}
-	return e.WithHint("--step %s is the whole run as one effect", daybook.StepRun)
+	var names, open daybook.Words
+	for _, e := range r.Marked() {
+		if e.Plain {
+			continue
+		}
+		if e.Step == step {
+			return nil
+		}
+		names = append(names, e.Step)
+		if e.State == daybook.EffectUnknown || e.State == daybook.EffectBegun {
+			open = append(open, e.Step)
+		}
+	}
+	e := daybook.NotFound("%s has no effect %s", r.Key, step)
+	switch err := daybook.CheckStep(step); {
+	case step == "":
+		e = daybook.Invalid("--step is missing: it names the effect that is settled")
+	case !r.Steps, err != nil && step != daybook.StepRun:
+		e = daybook.Invalid("there is no step %q", daybook.Clip(step, 40))
+	}
+	if near := daybook.Nearest(strings.ToLower(step), names); near != "" && step != "" {
+		return e.WithHint("did you mean --step %s?", near)
+	}
+	switch {
+	case len(open) == 1:
+		return e.WithHint("--step %s is the one whose outcome is unknown: look at the far side for %s", open[0], r.OpenWireKey())
+	case len(open) > 1:
+		return e.WithHint("the outcome of these is unknown: %s", open)
+	case !r.Steps:
+		return e.WithHint("--step %s is the whole run as one effect", daybook.StepRun)
+	}
+	return e.WithHint("daybook run show %s lists its effects", r.Key)
 }
 
 func letterClosed(r *daybook.Run) *daybook.Error {
@@ -119,8 +150,8 @@ func changesAllTheTime(k daybook.Key) *daybook.Error {
 	return daybook.New(daybook.CodeStale, "%s changes all the time: nothing was done", k).WithHint("look at it again and repeat the command")
 }
 
-// withHint tells what can be done instead of an act that a rule refused.
-func withHint(err error, r *daybook.Run) error {
+// withHint tells what can be done instead of an act that a rule refused. asks says whether the far side can be asked.
+func withHint(err error, r *daybook.Run, asks bool) error {
 	e, ok := err.(*daybook.Error)
 	if !ok || e.Hint != "" {
 		return err
@@ -131,9 +162,9 @@ func withHint(err error, r *daybook.Run) error {
 	}
 	switch {
 	case letter == daybook.LetterOpen && r.Letter.Kind == daybook.LetterUnknown:
-		return e.WithHint("%s", resolveCommand(r.Key, r))
+		return e.WithHint("%s", letterDo(*r.Letter, r, asks))
 	case letter == daybook.LetterOpen && r.Letter.ByHand():
-		return e.WithHint("%s", letterCommand(*r.Letter, r))
+		return e.WithHint("%s", letterDo(*r.Letter, r, asks))
 	case letter == daybook.LetterOpen:
 		return e.WithHint("daybook dead replay %s, or daybook dead dismiss %s --reason …", r.Key, r.Key)
 	case letter == daybook.LetterDismissed, r.State == daybook.Cancelled:
@@ -144,6 +175,19 @@ func withHint(err error, r *daybook.Run) error {
 	return e.WithHint("daybook run show %s tells what happened", r.Key)
 }
 
-func resolveCommand(k daybook.Key, r *daybook.Run) daybook.Text {
-	return command("daybook run resolve %s --step %s --as \"done|not-done|ask\" --reason …", k, r.OpenStep())
+// resolveCommand settles the effect of r that is settled first; the far side is asked only where it can be.
+func resolveCommand(k daybook.Key, r *daybook.Run, asks bool) daybook.Text {
+	as := "done|not-done"
+	if asks {
+		as = "done|not-done|ask"
+	}
+	return command("daybook run resolve %s --step %s --as \"%s\" --reason …", k, r.OpenStep(), as)
+}
+
+// resolveDo says under which wire key to look, and then what to say.
+func resolveDo(k daybook.Key, r *daybook.Run, asks bool) daybook.Text {
+	if r == nil {
+		return command("daybook run show %s", k)
+	}
+	return daybook.Say("look at the far side for %s, then: %s", r.OpenWireKey(), resolveCommand(k, r, asks))
 }

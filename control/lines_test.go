@@ -52,7 +52,7 @@ func TestWhatPeopleAreTold(t *testing.T) {
 		b.unknown("renew:2026-10-25")
 		renew.Window = "2026-10-25"
 		told(b.trigger(renew), "renew:2026-10-25  is dead since 12:01:00, and whether it happened is unknown: cut off. Settle that first.",
-			"daybook run resolve renew:2026-10-25 --step run --as \"done|not-done|ask\" --reason …")
+			"look at the far side for renew:2026-10-25, then: daybook run resolve renew:2026-10-25 --step run --as \"done|not-done\" --reason …")
 		b.job(daybook.Job{Name: "each", Schedule: "0 2 * * *", Window: daybook.Day, HasSubjects: true})
 		told(b.trigger(control.Request{Job: "each", Window: "2026-10-27", Subject: "it's me", Unlisted: true}),
 			"each:2026-10-27/it%27s%20me  is not open yet: its window opens at 2026-10-27 02:00 UTC. Nothing was started.",

@@ -36,6 +36,7 @@ type Need struct {
 	Do       daybook.Text // the command, or what else to do
 	Since    time.Time
 	Run      *daybook.Run // nil where there is none
+	WireKey  string       // of an unknown outcome: what is looked for at the far side
 	Alert    string       // the id of the open alert about a letter; empty: there is none
 }
 
@@ -220,7 +221,7 @@ func (c *Control) needLetters(ctx context.Context, s *Status, letters []daybook.
 	}
 	for i, l := range letters {
 		n := Need{Priority: l.Priority, Kind: "dead letter", Job: l.Job, Key: l.Key, Text: daybook.Say("%s", daybook.Clip(oneLine(l.Error), 300)), Since: l.OpenedAt,
-			Do: letterCommand(l, nil), Alert: ids[l.Key]}
+			Do: letterDo(l, nil, false), Alert: ids[l.Key]}
 		if l.Kind == daybook.LetterUnknown {
 			n.Kind = "unknown outcome"
 		}
@@ -229,8 +230,12 @@ func (c *Control) needLetters(ctx context.Context, s *Status, letters []daybook.
 			if err != nil && daybook.CodeOf(err) != daybook.CodeNotFound {
 				return err
 			}
-			if n.Run = r; l.Kind == daybook.LetterUnknown {
-				n.Do = resolveCommand(l.Key, r)
+			switch n.Run = r; {
+			case r == nil:
+			case l.Kind == daybook.LetterUnknown:
+				n.Do, n.WireKey = resolveCommand(l.Key, r, c.asks(ctx, r)), r.OpenWireKey()
+			default:
+				n.Do = letterDo(l, r, false)
 			}
 		}
 		s.NeedsYou = append(s.NeedsYou, n)

@@ -128,7 +128,7 @@ func TestUnknownOutcomesAreShownWithHowToSettleThem(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, n := range s.NeedsYou {
-			if n.Kind == "unknown outcome" && strings.HasPrefix(n.Do.String(), "daybook run resolve renew:2026-10-26 --step run --as ") && s.Counts.Unknown == 1 {
+			if n.Kind == "unknown outcome" && n.Do.String() == `daybook run resolve renew:2026-10-26 --step run --as "done|not-done" --reason …` && n.WireKey == "renew:2026-10-26" && s.Counts.Unknown == 1 {
 				return
 			}
 		}

@@ -82,6 +82,32 @@ func about[T ~string](subject T, text daybook.Text) daybook.Text {
 	return daybook.Say("%s %s", string(subject), text)
 }
 
+// EffectsText says how it stands with the effects of a run with steps; zero: it has none.
+func EffectsText(r *daybook.Run) daybook.Text {
+	var said daybook.Texts
+	for _, e := range r.Records {
+		switch undo := r.Key.IsUndo(); {
+		case e.Plain:
+		case undo && e.State == daybook.EffectDone:
+			said = append(said, daybook.Say("%s taken back", e.Step))
+		case undo && (e.State == daybook.EffectUnknown || e.State == daybook.EffectBegun):
+			said = append(said, daybook.Say("whether %s was taken back is unknown", e.Step))
+		case undo:
+			said = append(said, daybook.Say("%s not taken back", e.Step))
+		case e.State == daybook.EffectDone:
+			said = append(said, daybook.Say("%s done", e.Step))
+		case e.State == daybook.EffectUnknown || e.State == daybook.EffectBegun:
+			said = append(said, daybook.Say("%s unknown", e.Step))
+		default:
+			said = append(said, daybook.Say("%s not done", e.Step))
+		}
+	}
+	if len(said) == 0 {
+		return daybook.Text{}
+	}
+	return daybook.Say("%s", said)
+}
+
 // alertText says what an open alert is about.
 func alertText(r notice.Row) daybook.Text {
 	why := daybook.Clip(oneLine(cmp.Or(r.LastError, r.LastGood)), 300)

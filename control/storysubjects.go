@@ -170,10 +170,27 @@ func (s *Story) letterTexts(l daybook.Letter) (what, why daybook.Text) {
 		because = strings.TrimPrefix(because, e.Named().String()+": ")
 		break
 	}
+	if rest := doneBefore(s.Run, l.OpenedAt, what); !rest.IsZero() { // what money did is told with what did not
+		what = daybook.Say("%s, %s", rest, what)
+	}
 	if id := s.alertOf(l); id != "" {
 		return what, daybook.Say("%s → dead letter, alert %s", oneLine(because), id)
 	}
 	return what, daybook.Say("%s → dead letter", oneLine(because))
+}
+
+// doneBefore names the effects of r that were done by an instant, but for the one of which something else is said; zero: none was.
+func doneBefore(r *daybook.Run, at time.Time, what daybook.Text) daybook.Text {
+	var done daybook.Words
+	for _, e := range r.Marked() {
+		if !e.Plain && e.State == daybook.EffectDone && e.Step != daybook.StepRun && !e.EndedAt.After(at) && !strings.HasPrefix(what.String(), e.Step+" ") {
+			done = append(done, e.Step)
+		}
+	}
+	if len(done) == 0 {
+		return daybook.Text{}
+	}
+	return daybook.Say("%s done", done)
 }
 
 // renewed tells under which new wire key an effect was done that a replay began anew; of none it says nothing.

@@ -98,10 +98,10 @@ func (c *Control) UndoPlan(ctx context.Context, p Person, key daybook.Key, note 
 func (c *Control) undoRefused(ctx context.Context, r *daybook.Run, err error) error {
 	if r.Reason == daybook.ReasonUndoing {
 		if u, uerr := c.s.Run(ctx, r.Key.Undo()); uerr == nil && waitsForPerson(u) {
-			return daybook.Conflict("%s is being undone, and that waits for a person: %s", r.Key, u.Letter.Error).WithHint("%s", letterCommand(*u.Letter, u))
+			return daybook.Conflict("%s is being undone, and that waits for a person: %s", r.Key, u.Letter.Error).WithHint("%s", letterDo(*u.Letter, u, c.asks(ctx, u)))
 		}
 	}
-	return withHint(err, r)
+	return withHint(err, r, c.asks(ctx, r))
 }
 
 // waitsForPerson reports whether the letter of a run is open.
@@ -109,11 +109,23 @@ func waitsForPerson(r *daybook.Run) bool {
 	return r != nil && r.State == daybook.Dead && r.Letter != nil && r.Letter.State == daybook.LetterOpen
 }
 
-// letterCommand is the one act that helps with an open letter. r is its run, if that is known.
-func letterCommand(l daybook.Letter, r *daybook.Run) daybook.Text {
+// asks reports whether the far side can be asked about the effect of r that is settled first: not, where nothing says how.
+func (c *Control) asks(ctx context.Context, r *daybook.Run) bool {
+	p, err := c.policyOf(ctx, r.Job)
+	return err == nil && r.CanAsk(p)
+}
+
+// Resolving is the command by which a person settles the effect of r that is settled first.
+func (c *Control) Resolving(ctx context.Context, r *daybook.Run) daybook.Text {
+	return resolveCommand(r.Key, r, c.asks(ctx, r))
+}
+
+// letterDo is the one act that helps with an open letter. r is its run, if that is known; asks says whether the far side can be
+// asked.
+func letterDo(l daybook.Letter, r *daybook.Run, asks bool) daybook.Text {
 	switch {
 	case l.Kind == daybook.LetterUnknown:
-		return resolveCommand(l.Key, r)
+		return resolveDo(l.Key, r, asks)
 	case l.ByHand():
 		return command("daybook dead dismiss %s --reason …", l.Key)
 	}
@@ -125,6 +137,7 @@ type Undoing struct {
 	Run     *daybook.Run // that does it
 	Effects []Taken      // newest first
 	Letters []daybook.Letter
+	asks    bool // the far side can be asked about what is open of Run
 }
 
 // Undoing tells how far the undo of a run has come; r may be the run, or that of its undo. Nil: it is not undone.
@@ -147,7 +160,7 @@ func (c *Control) Undoing(ctx context.Context, r *daybook.Run) (*Undoing, error)
 	} else if err != nil {
 		return nil, err
 	}
-	d := &Undoing{Run: u}
+	d := &Undoing{Run: u, asks: c.asks(ctx, u)}
 	for _, e := range base.Undoable() {
 		d.Effects = append(d.Effects, taken(u, e))
 	}
@@ -178,7 +191,7 @@ func (d *Undoing) WaitsFor() daybook.Text {
 	if d == nil || !waitsForPerson(d.Run) {
 		return daybook.Text{}
 	}
-	return letterCommand(*d.Run.Letter, d.Run)
+	return letterDo(*d.Run.Letter, d.Run, d.asks)
 }
 
 // Left says how far it has come, and of what was left, why. Zero: all was taken back.

@@ -249,6 +249,7 @@ type NeedJSON struct {
 	Text     daybook.Text     `json:"text"`
 	Do       daybook.Text     `json:"do"`
 	Since    time.Time        `json:"since,omitzero"`
+	WireKey  string           `json:"wire_key,omitempty"` // of an unknown outcome
 	Alert    string           `json:"alert,omitempty"`
 }
 
@@ -297,7 +298,7 @@ func NewStatusJSON(s Status) StatusJSON {
 		Live:   LiveJSON{s.Counts.Live[daybook.Scheduled], s.Counts.Live[daybook.Running], s.Counts.Live[daybook.Retryable]},
 		Serves: len(s.Serves), SeenAt: s.SeenAt, Frozen: s.Frozen}
 	for _, n := range s.NeedsYou {
-		j.NeedsYou = append(j.NeedsYou, NeedJSON{n.Priority, n.Kind, n.Job, n.Key, n.Text, n.Do, n.Since, n.Alert})
+		j.NeedsYou = append(j.NeedsYou, NeedJSON{n.Priority, n.Kind, n.Job, n.Key, n.Text, n.Do, n.Since, n.WireKey, n.Alert})
 	}
 	for _, l := range s.Late {
 		j.Late = append(j.Late, LateJSON{l.Key, l.Priority, l.Since, l.Over})

@@ -202,7 +202,7 @@ func (a *app) deadShow(ctx context.Context, key daybook.Key) error {
 		}
 		switch {
 		case open && r.Letter.Kind == daybook.LetterUnknown:
-			a.next(fmt.Sprintf("daybook run resolve %s --step %s --as \"done|not-done|ask\" --reason …", key, r.OpenStep()))
+			a.nextText(c.Resolving(ctx, r))
 		case open && r.Letter.ByHand(): // its replay helps only once the job says how
 			a.next(fmt.Sprintf("daybook dead dismiss %s --reason …", key))
 		case open && !undoing.WaitsFor().IsZero() && !key.IsUndo():

@@ -38,8 +38,6 @@ func newRunResolve(a *app) *cobra.Command {
 func (a *app) runResolve(ctx context.Context, key daybook.Key, o resolveFlags) error {
 	as := daybook.Resolution(o.as)
 	switch {
-	case o.step == "":
-		return daybook.Invalid("resolve: --step is missing").WithHint("--step run is the whole run as one effect")
 	case o.as == "":
 		return daybook.Invalid("resolve: --as is missing").WithHint("--as done, --as not-done or --as ask")
 	case as != daybook.AsAsk:
@@ -50,6 +48,9 @@ func (a *app) runResolve(ctx context.Context, key daybook.Key, o resolveFlags) e
 	return a.withControl(ctx, func(l *ledger, c *control.Control) error {
 		r, err := c.Run(ctx, key)
 		if err != nil {
+			return err
+		}
+		if err := control.CheckOpenStep(r, o.step); err != nil {
 			return err
 		}
 		rule, err := a.resolution(ctx, c, key.Job(), o.step, as)

@@ -138,7 +138,10 @@ func (a *app) need(w *bufio.Writer, n control.Need, now time.Time) {
 		what += "  "
 	}
 	text := n.Text
-	if n.Kind == "unknown outcome" {
+	switch {
+	case n.WireKey != "" && n.WireKey != string(n.Key):
+		text = daybook.Say("whether %s happened is unknown: %s", n.WireKey, text)
+	case n.Kind == "unknown outcome":
 		text = daybook.Say("whether it happened is unknown: %s", text)
 	}
 	line := fmt.Sprintf("%s %s%s", n.Priority, what, oneLine(a.lang.Say(text)))
@@ -154,15 +157,12 @@ func (a *app) need(w *bufio.Writer, n control.Need, now time.Time) {
 		if n.Alert != "" {
 			text = daybook.Say("%s, alert %s", text, n.Alert)
 		}
+		if effects := control.EffectsText(r); !effects.IsZero() {
+			text = daybook.Say("%s · %s", text, effects)
+		}
 		fmt.Fprintf(w, "      %s\n", a.lang.Say(text))
 	}
-	for i, l := range wrap(oneLine(a.lang.Say(n.Do)), a.columns()-8) {
-		if i == 0 {
-			fmt.Fprintf(w, "      → %s\n", l)
-		} else {
-			fmt.Fprintf(w, "        %s\n", l)
-		}
-	}
+	fmt.Fprintf(w, "      → %s\n", oneLine(a.lang.Say(n.Do))) // in one line, as it is copied
 }
 
 // today writes, for each job, how its newest window stands: every knock at the door, and what it led to.

@@ -316,8 +316,6 @@ var zhCLI = map[string]string{
 	"%s: %s, %s":                                                                                     "%s：%s，%s",
 	"%s  effect %s, wire key %s, is settled as done: it is never begun again":                        "%s  副作用%s（对外幂等键%s）核定为已发生：不会再次开始",
 	"%s  effect %s, wire key %s, is settled as not done: it is begun again, under the next wire key": "%s  副作用%s（对外幂等键%s）核定为未发生：再次开始，使用下一个对外幂等键",
-	"resolve: --step is missing":                                                                     "resolve：缺少 --step",
-	"--step run is the whole run as one effect":                                                      "--step run 是把整个运行当作一个副作用",
 	"resolve: --as is missing":                                                                       "resolve：缺少 --as",
 	"--as done, --as not-done or --as ask":                                                           "--as done、--as not-done 或 --as ask",
 	"resolve":                                                                                        "处理",
