@@ -57,6 +57,13 @@ func (r *Run) FannedOut() bool {
 	return r.Fans && (r.State == Running && r.Reason == ReasonFannedOut || r.State == Retryable && r.Reason == ReasonNextZone)
 }
 
+// listsAgain reports whether the run was listed, and is to be listed once more: for a further zone, or since that failed or was
+// begun anew. Whoever was named does not wait for it. What a person is about to end, or has just taken up again, does.
+func (f *Fanout) listsAgain() bool {
+	r := f.Run
+	return f.Whole && !r.FannedOut() && (r.State == Running || r.State == Retryable) && r.CancelledBy == "" && !f.Breaker.Back
+}
+
 // BreakerSubjects is how many subjects of one run in a row must fail alike, and none succeed, before no more are let go.
 const BreakerSubjects = 5
 
@@ -81,6 +88,9 @@ func (b Breaker) closed(won bool) Breaker { return Breaker{Won: won, Back: b.Bac
 // heldFor is how long it takes, once what the breaker tried waits for the serial key of another run, until another is tried.
 const heldFor = 10 * time.Second
 
+// usedUpPause is how long it takes, once the ladder of the breaker is used up while the run is listed again, until one more is tried.
+const usedUpPause = time.Minute
+
 // SubjectEnd is something that became of the run of a subject.
 type SubjectEnd struct {
 	ID     string
@@ -95,6 +105,7 @@ type SubjectEnd struct {
 // Fanout is how a run with subjects stands, as far as a look at it goes: nothing of it grows with their number.
 type Fanout struct {
 	Run       *Run // with its newest letter
+	Whole     bool // a listing came to its end
 	Faulty    int64
 	Fault     string // the first of them
 	Breaker   Breaker
@@ -135,16 +146,20 @@ func (f *Fanout) Next(p Policy, portion int, now time.Time) FanMove {
 	m := FanMove{Breaker: f.Breaker}
 	m.Breaker.Failed = slices.Clone(m.Breaker.Failed)
 	r := f.Run
-	used := false
+	used, again := false, f.listsAgain()
 	for _, e := range f.Ends {
 		used = m.follow(e, p, r.Key, now) || used
 	}
 	switch {
-	case !r.FannedOut():
+	case !r.FannedOut() && !again:
 		l := r.Letter
 		over := r.State == Cancelled || r.State == Dead && l != nil && l.State == LetterDismissed
 		m.Cancel, m.Drop = over && f.Waiting, over && m.Breaker.Open
 		m.Park = m.Breaker.Open && r.State == Dead && !over
+		return m
+	case used && again: // whoever lists has the run: it ends when one more fails after that
+		m.Breaker.Next = now.Add(usedUpPause)
+		m.Park, m.Look = true, m.Breaker.Next
 		return m
 	case used:
 		return m.usedUp(r, now)
@@ -162,7 +177,7 @@ func (f *Fanout) Next(p Policy, portion int, now time.Time) FanMove {
 			m.LetGo = max(min(portion, BreakerSubjects-len(m.Breaker.Failed))-f.Out, 0)
 		}
 	}
-	m.Rests = !f.UnderWay
+	m.Rests = !f.UnderWay && !again
 	if m.Rests && !f.Letters() && !f.MoreEnds && (r.State == Running || r.CancelledBy != "") {
 		m.over(f, now)
 	}

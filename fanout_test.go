@@ -164,6 +164,51 @@ func lookText(m FanMove) string {
 	return strings.Join(words, ", ")
 }
 
+// TestALookWhileItListsAgain has one line a case, of a run that is listed for a further zone, or again after that failed.
+func TestALookWhileItListsAgain(t *testing.T) {
+	ladder := Policy{Retry: Retry{Backoff: []time.Duration{time.Minute}, Jitter: -1}}
+	tried := Breaker{Open: true, Step: 1, Next: noon, Error: "503", Trial: "renew:2026-10-26/sub_09"}
+	open := tried
+	open.Trial = ""
+	for _, c := range []struct {
+		says string
+		f    Fanout
+		want string
+	}{
+		{"who waits is let go", Fanout{Waiting: true, UnderWay: true, Breaker: Breaker{Won: true}}, "let go 64, won"},
+		{"before the first success few", Fanout{Waiting: true, UnderWay: true}, "let go 5"},
+		{"it does not rest, and has not come to its end", Fanout{Breaker: Breaker{Won: true}}, "won"},
+		{"nor is it blamed for what it named before", Fanout{Faulty: 1}, ""},
+		{"the breaker opens", Fanout{UnderWay: true, Waiting: true, Ends: fails(5)}, "open step 1 next +1m0s, park, look +1m0s"},
+		{"one is tried", Fanout{UnderWay: true, Waiting: true, Breaker: open}, "open step 1 next +0s, park, try"},
+		{"the ladder is used up: it ends after the listing", Fanout{UnderWay: true, Breaker: tried, Ends: []SubjectEnd{end("sub_09", "503")}}, "open step 2 next +1m0s, park, look +1m0s"},
+		{"a success closes the breaker", Fanout{UnderWay: true, Breaker: tried, Ends: []SubjectEnd{end("sub_09", "done")}}, "won, unpark"},
+		{"what was cancelled with it waits for the listing", Fanout{Waiting: true, UnderWay: true, Breaker: Breaker{Back: true}}, ""},
+	} {
+		for _, stands := range []struct {
+			state  State
+			reason Reason
+		}{{Running, ReasonNone}, {Retryable, ReasonRetry}, {Retryable, ReasonLost}, {Retryable, ReasonInterrupted}, {Retryable, ReasonReplayed}} {
+			f := c.f
+			f.Run, f.Whole = parent(), true
+			f.Run.State, f.Run.Reason = stands.state, stands.reason
+			if got := lookText(f.Next(ladder, 64, noon)); got != c.want {
+				t.Errorf("%s, %s (%s): got %q, want %q", c.says, stands.state, stands.reason, got, c.want)
+			}
+		}
+	}
+	asked := parent()
+	asked.Reason, asked.CancelledBy = ReasonNone, "ops"
+	if got := lookText((&Fanout{Run: asked, Whole: true, Waiting: true, UnderWay: true}).Next(Policy{}, 64, noon)); got != "" {
+		t.Errorf("asked to end: %q", got)
+	}
+	first := parent() // some of its subjects are written
+	first.Reason = ReasonNone
+	if got := lookText((&Fanout{Run: first, Waiting: true, UnderWay: true}).Next(Policy{}, 64, noon)); got != "" {
+		t.Errorf("the first listing: %q", got)
+	}
+}
+
 func TestARunThatEndedHasNoLookButWhatWaits(t *testing.T) {
 	for _, c := range []struct {
 		state  State

@@ -574,6 +574,54 @@ func TestEachZoneAtItsOwnHour(t *testing.T) {
 	})
 }
 
+// The hour of the next zone comes while most of those of the last one wait for their turn, and its listing takes long, or fails:
+// they do not wait for it.
+func TestWhoseDayHasBegunWaitsForNoListing(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		t.Run(map[bool]string{false: "it takes long", true: "it fails"}[fails], func(t *testing.T) {
+			each(t, func(t *testing.T, db engine.DB) {
+				e, s := newFan(t, db, 20, func(j *daybook.Job) { j.Zone, j.Schedule = daybook.ZoneOfSubject, "0 9 * * *" })
+				for i := range s.due {
+					s.due[i].Zone = "Asia/Tokyo"
+				}
+				s.due = append(s.due, daybook.Subject{ID: "berlin", Zone: "Europe/Berlin"})
+				const k = "renew:2026-03-10"
+				berlin := instant("2026-03-10T08:00:30Z") // 09:00 in Berlin
+				e.At(instant("2026-03-09T18:30:00Z"))
+				s.set(func(string) error {
+					daybooktest.SetClock(e, berlin)
+					if fails {
+						s.listErr = errors.New("connection refused")
+					}
+					return nil
+				})
+				s.during = func(i int) {
+					if i > 0 || fails || e.Now().Before(berlin) {
+						return
+					}
+					for end := time.Now().Add(20 * time.Second); s.charged() < 20 && time.Now().Before(end); {
+						time.Sleep(5 * time.Millisecond)
+					}
+				}
+				e.At(instant("2026-03-10T00:00:30Z")) // 09:00 in Tokyo
+				n := 21
+				if fails {
+					n = 20
+					standsAs(t, e, k, daybook.Retryable, daybook.ReasonRetry)
+				}
+				if s.charged() != n {
+					t.Errorf("%d of %d are charged", s.charged(), n)
+				}
+				for key, n := range s.book {
+					if n != 1 {
+						t.Errorf("%s is charged %d times", key, n)
+					}
+				}
+			})
+		})
+	}
+}
+
 // A person takes a cancellation back: what was cancelled with the run is done after all, when it is still named. What a person
 // had cancelled by itself is not, and nothing is done twice.
 func TestACancelledRunWithSubjectsIsReopened(t *testing.T) {

@@ -16,8 +16,8 @@ const (
 	childrenMoved = 500  // runs of subjects that are moved one by one
 )
 
-const endFan = `INSERT INTO daybook_fans (key, job, subjects, repeated, faulty, fault, vanished, look_us) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-ON CONFLICT (key) DO UPDATE SET subjects = excluded.subjects, repeated = excluded.repeated, faulty = excluded.faulty, fault = excluded.fault,
+const endFan = `INSERT INTO daybook_fans (key, job, subjects, repeated, faulty, fault, vanished, look_us, whole) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1)
+ON CONFLICT (key) DO UPDATE SET whole = 1, subjects = excluded.subjects, repeated = excluded.repeated, faulty = excluded.faulty, fault = excluded.fault,
   vanished = excluded.vanished, look_us = excluded.look_us`
 
 const fansOut = `UPDATE daybook_runs SET fans = 1 WHERE key = $1 AND fans = 0`
@@ -142,7 +142,7 @@ func (s *Store) NextLook(ctx context.Context) (time.Time, error) {
 }
 
 // The update locks the row, so that one look comes after the other.
-const takeFan = `UPDATE daybook_fans SET looks = looks + 1 WHERE key = $1 RETURNING faulty, fault, breaker`
+const takeFan = `UPDATE daybook_fans SET look_us = look_us WHERE key = $1 RETURNING faulty, fault, breaker, whole`
 
 const selectEnds = `SELECT id, key, done, failed, held, error, at_us FROM daybook_ends WHERE parent = $1 ORDER BY id LIMIT $2`
 
@@ -169,12 +169,14 @@ func (s *Store) Look(ctx context.Context, k daybook.Key, p daybook.Policy, porti
 		f := daybook.Fanout{}
 		known := false
 		var breaker string
+		var whole int64
 		if err := t.query(ctx, takeFan, func(rows *sql.Rows) error {
 			known = true
-			return rows.Scan(&f.Faulty, &f.Fault, &breaker)
+			return rows.Scan(&f.Faulty, &f.Fault, &breaker, &whole)
 		}, string(k)); err != nil {
 			return err
 		}
+		f.Whole = whole != 0
 		if breaker != "" {
 			if err := json.Unmarshal([]byte(breaker), &f.Breaker); err != nil {
 				return err

@@ -110,8 +110,8 @@ daybook_fans.faulty bigint not null default 0
 daybook_fans.fault text not null default ''::text
 daybook_fans.vanished bigint not null default 0
 daybook_fans.breaker text not null default ''::text
-daybook_fans.looks bigint not null default 0
 daybook_fans.look_us bigint not null default 0
+daybook_fans.whole bigint not null default 0
 CREATE INDEX daybook_fans_look ON public.daybook_fans USING btree (look_us) WHERE (look_us > 0);
 CREATE UNIQUE INDEX daybook_fans_pkey ON public.daybook_fans USING btree (key);
 daybook_freezes.id text collate C not null

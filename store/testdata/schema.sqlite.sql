@@ -112,9 +112,8 @@ CREATE TABLE daybook_fans (
   fault    TEXT   NOT NULL DEFAULT '', -- the first of the rows that name no subject
   vanished BIGINT NOT NULL DEFAULT 0,
   breaker  TEXT   NOT NULL DEFAULT '',
-  looks    BIGINT NOT NULL DEFAULT 0,
   look_us  BIGINT NOT NULL DEFAULT 0 -- when it is looked at, whatever ends; 0: when something ends
-);
+, whole BIGINT NOT NULL DEFAULT 0);
 CREATE INDEX daybook_fans_look ON daybook_fans (look_us) WHERE look_us > 0;
 CREATE TABLE daybook_freezes (
   id       TEXT  NOT NULL PRIMARY KEY,
