@@ -88,7 +88,7 @@ func (w *World) held(wt *waiter) bool {
 		return false
 	case wt.ledger && w.chance(w.mood.delay):
 		wt.ready = t.Add(w.span(10*time.Millisecond, 20*time.Second))
-		p.well = wt.ready
+		p.unwell(wt.ready)
 		return true
 	case !wt.looks && w.chance(w.mood.stall):
 		w.stop(p, w.span(time.Second, lease)+w.span(0, 10*time.Minute))
@@ -104,7 +104,7 @@ func (w *World) stop(p *process, d time.Duration) {
 		d = min(d, unsent)
 	}
 	p.until, p.twin = now().Add(d), ""
-	p.well = p.until
+	p.unwell(p.until)
 	w.tracef("%s is stopped for %s", p.name, d)
 }
 
@@ -139,7 +139,7 @@ func (w *World) judge(wt *waiter) verdict {
 		return cut
 	case wt.ledger && !wt.looks && w.chance(w.mood.stall):
 		p.cutUntil = now().Add(w.span(time.Second, 20*time.Minute))
-		p.well = p.cutUntil
+		p.unwell(p.cutUntil)
 		w.tracef("%s does not reach the ledger for %s", p.name, p.cutUntil.Sub(now()))
 		return cut
 	case wt.ledger && w.chance(w.mood.fail):
@@ -152,7 +152,7 @@ func (w *World) judge(wt *waiter) verdict {
 func (w *World) through(wt *waiter) {
 	v := w.judge(wt)
 	if v != pass {
-		wt.p.well = now()
+		wt.p.unwell(now())
 	}
 	w.tracef("%s%s", wt.name, [...]string{"", " FAILS", " CUT OFF", " KILLED", " KILLED BEHIND"}[v])
 	w.steps++

@@ -65,6 +65,9 @@ type service struct {
 
 func (p *process) paused(t time.Time) bool { return t.Before(p.until) }
 
+// unwell says that something is wrong with a process until an instant, whatever else is wrong with it for longer.
+func (p *process) unwell(until time.Time) { p.well = later(p.well, until) }
+
 // now is the time by the clock of this process.
 func (p *process) now() time.Time {
 	p.w.mu.Lock()

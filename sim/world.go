@@ -390,7 +390,7 @@ func (w *World) trouble() {
 		w.mu.Unlock()
 	case w.chance(w.mood.partition):
 		p.cutUntil = now().Add(w.span(time.Second, 40*time.Minute))
-		p.well = p.cutUntil
+		p.unwell(p.cutUntil)
 		w.tracef("%s does not reach the ledger for %s", p.name, p.cutUntil.Sub(now()))
 	case w.chance(0.3):
 		w.mu.Lock()

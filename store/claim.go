@@ -205,13 +205,14 @@ func (s *Store) Begin(ctx context.Context, r *daybook.Run, e *daybook.StepRecord
 const renewLeases = `WITH v (key, fence, claim, lease_us) AS (/*rows t b t b*/)
 UPDATE daybook_live SET lease_us = v.lease_us FROM v
 WHERE daybook_live.key /*pick(*/SELECT l.key FROM daybook_live l WHERE l.key IN (SELECT key FROM v) /*lock*//*)*/
-  AND daybook_live.key = v.key AND daybook_live.fence = v.fence AND (daybook_live.state = 'running' AND daybook_live.claim = v.claim OR daybook_live.asking = v.claim)
+  AND daybook_live.key = v.key AND daybook_live.fence = v.fence AND daybook_live.lease_us <> 0 AND (daybook_live.state = 'running' AND daybook_live.claim = v.claim OR daybook_live.asking = v.claim)
 RETURNING daybook_live.key, daybook_live.cancelled_by`
 
 const selectHolding = `SELECT key, state, fence, claim, asking FROM daybook_live WHERE key /*in $1*/`
 
 // Renew implements daybook.Claimer. A row that another transaction has locked is not renewed this time and not lost
-// either: what is lost is looked up.
+// either: what is lost is looked up. Nor is one that has given its lease back, as a run that has fanned out does: a renewal that
+// was on its way then would give it a lease that nobody renews again.
 func (s *Store) Renew(ctx context.Context, held []*daybook.Run, lease, now time.Time) ([]daybook.Notice, error) {
 	if len(held) == 0 {
 		return nil, nil

@@ -12,6 +12,7 @@ import (
 var fanoutCases = []example{
 	{"a listing that names a subject twice makes one run", listTwice},
 	{"a listing is refused once the parent is not held any more", listStale},
+	{"a renewal that comes after the listing gives the parent no lease any more", renewedLate},
 	{"what is listed again keeps its first payload, and what is not any more is counted", listAgain},
 	{"a run of a subject waits for its turn, and no claim finds it before", waitTurn},
 	{"who waits again, before those let go last, is let go as well", waitAgain},
@@ -93,6 +94,23 @@ func listStale(k *kit) {
 	before := k.dump()
 	_, _, err := k.s.ListChildren(k.ctx, p, k.children(p, j, 0, 10), p.Lease)
 	k.code(err, daybook.CodeStale)
+	if after := k.dump(); after != before {
+		k.Error(difference(before, after))
+	}
+}
+
+func renewedLate(k *kit) {
+	j := subjectsJob()
+	k.know(j)
+	k.run(j, "2026-03-01")
+	held := k.one()
+	listed := *held
+	listed.Fans = true
+	Apply(k.ctx, k, k.s, listed.List(daybook.Listed{}, daybook.Outcome{Result: daybook.ResultDone}, k.now))
+	before := k.dump()
+	notices, err := k.s.Renew(k.ctx, []*daybook.Run{held}, k.now.Add(time.Minute), k.now)
+	k.ok(err)
+	equal(k, "notices", len(notices), 0)
 	if after := k.dump(); after != before {
 		k.Error(difference(before, after))
 	}
