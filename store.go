@@ -380,7 +380,7 @@ type Keeper interface {
 	PutLapse(ctx context.Context, l Lapse, act Activity) (bool, error)
 	// Nodes returns the nodes seen lately.
 	Nodes(ctx context.Context) ([]Node, error)
-	// Clock returns the database's clock minus the node's, measured around one round trip; 0 where they are one.
+	// ClockOffset returns the database's clock minus the node's, measured around the fastest of a few round trips; 0 where they are one.
 	ClockOffset(ctx context.Context, clock func() time.Time) (time.Duration, error)
 	Info(ctx context.Context) (LedgerInfo, error)
 }

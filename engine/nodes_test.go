@@ -127,7 +127,9 @@ func TestANodeThatIsFarOffClaimsNothing(t *testing.T) {
 		t.Fatalf("it was claimed: %s", r.State)
 	}
 	views, err := n.Control().NodeViews(t.Context())
-	if err != nil || len(views) != 1 || len(views[0].Findings) != 1 || !strings.Contains(views[0].Findings[0].What.String(), "its clock is off by 6") {
+	// By how much it is measured, give or take half of the fastest round trip.
+	if err != nil || len(views) != 1 || len(views[0].Findings) != 1 || !strings.Contains(views[0].Findings[0].What.String(), "its clock is off by ") ||
+		(views[0].Offset-6*time.Second).Abs() > time.Second/2 {
 		t.Errorf("the nodes: %+v %v", views, err)
 	}
 	other := serve(t, pg(t, url), engine.Options{}, job("report", daybook.Repeatable, w.do))

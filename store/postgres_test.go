@@ -3,6 +3,7 @@ package store_test
 import (
 	"database/sql"
 	"testing"
+	"time"
 
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/internal/pgtest"
@@ -73,5 +74,35 @@ func TestARestartOfTheServerIsOutlived(t *testing.T) {
 	}
 	if n := drainAll(t, s, farAhead); n != 100 {
 		t.Errorf("ended %d runs, want 100", n)
+	}
+}
+
+// A round trip that was slow in one direction, as that of a machine under load is, says nothing of the clock: the fastest counts.
+func TestASlowRoundTripIsNoOffset(t *testing.T) {
+	db, err := sql.Open("pgx", pgtest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	s, err := open(t, store.DB{Write: db})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, slow := range []int{1, 2} { // the question, or the answer, of the first round trip takes twenty seconds
+		looks := 0
+		offset, err := s.ClockOffset(t.Context(), func() time.Time {
+			looks++
+			at := time.Now()
+			switch {
+			case slow == 1 && looks == 1:
+				return at.Add(-20 * time.Second)
+			case slow == 2 && looks == 2:
+				return at.Add(20 * time.Second)
+			}
+			return at
+		})
+		if err != nil || offset.Abs() > 2*time.Second || looks < 4 {
+			t.Errorf("off by %s after %d looks at the clock: %v", offset, looks, err)
+		}
 	}
 }
