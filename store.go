@@ -284,6 +284,8 @@ type Reader interface {
 	SubjectLetters(ctx context.Context, parent Key, unknown bool, limit int) ([]Key, error)
 	// Troubled returns the runs of subjects of a run of which there is more to tell than one good attempt, in the order of keys.
 	Troubled(ctx context.Context, k Key, limit int) ([]Key, error)
+	// UndoneSubjects returns those of them of which what was done is taken back, or was, in the order of keys.
+	UndoneSubjects(ctx context.Context, k Key, limit int) ([]Key, error)
 	Counts(ctx context.Context) (Counts, error)
 	Nodes(ctx context.Context) ([]Node, error)
 	Holds(ctx context.Context) ([]Hold, error)

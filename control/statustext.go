@@ -88,6 +88,8 @@ func EffectsText(r *daybook.Run) daybook.Text {
 	for _, e := range r.Records {
 		switch undo := r.Key.IsUndo(); {
 		case e.Plain:
+		case undo && e.State == daybook.EffectDone && e.Step == daybook.StepRun:
+			said = append(said, daybook.Say("taken back"))
 		case undo && e.State == daybook.EffectDone:
 			said = append(said, daybook.Say("%s taken back", e.Step))
 		case undo && (e.State == daybook.EffectUnknown || e.State == daybook.EffectBegun):

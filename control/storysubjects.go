@@ -97,6 +97,7 @@ func (s *Story) subjectLines(add func(Entry)) {
 			tell(l.ClosedAt, "letter", letterClosedText(l), daybook.Say("%s", oneLine(l.Note)))
 		}
 	}
+	s.undoLines(tell)
 	if told {
 		return
 	}
@@ -105,6 +106,26 @@ func (s *Story) subjectLines(add func(Entry)) {
 			tell(a.EndedAt, "attempt", attemptText(a, ""), s.earlier(a))
 			return
 		}
+	}
+}
+
+// undoLines tell of the taking back of what the run of a subject did: who asked for it, where it waited, and what is back.
+func (s *Story) undoLines(tell func(at time.Time, what string, text, why daybook.Text)) {
+	d := s.Undoing
+	if d == nil || d.Run.Key == s.Key {
+		return
+	}
+	for _, a := range s.Acts {
+		if a.Action == "undo" {
+			tell(a.At, "act", actText(a), daybook.Say("%s", oneLine(a.Note)))
+		}
+	}
+	for _, l := range d.Letters {
+		tell(l.OpenedAt, "letter", daybook.Say("undo: %s", letterOpenedText(l, "")), daybook.Say("%s", oneLine(l.Error)))
+		tell(l.ClosedAt, "letter", daybook.Say("undo: %s", letterClosedText(l)), daybook.Say("%s", oneLine(l.Note)))
+	}
+	if d.Run.State == daybook.Done {
+		tell(d.Run.EndedAt, "act", daybook.Say("undo: done"), EffectsText(d.Run))
 	}
 }
 

@@ -100,6 +100,25 @@ func (c *Control) OpenLetters(ctx context.Context, k daybook.Key) ([]daybook.Key
 	return append(unknown, others[:min(len(others), namedLetters-len(unknown))]...), err
 }
 
+// UndoneText names the subjects of a run of which what was done is taken back, or was; zero: there is none.
+func (c *Control) UndoneText(ctx context.Context, r *daybook.Run) (daybook.Text, error) {
+	if r == nil || !r.Fans {
+		return daybook.Text{}, nil
+	}
+	keys, err := c.s.UndoneSubjects(ctx, r.Key, namedLetters+1)
+	if err != nil || len(keys) == 0 {
+		return daybook.Text{}, err
+	}
+	names := make(daybook.Words, 0, len(keys))
+	for _, k := range keys {
+		names = append(names, oneLine(k.Parts().Subject))
+	}
+	if len(names) > namedLetters {
+		return daybook.Say("%s and more: daybook key find %s/ lists all", names[:namedLetters], r.Key), nil
+	}
+	return daybook.Say("%s", names), nil
+}
+
 // subjectsText says how the subjects of a run stand: "1 open letter, 19 done, 0 unknown of 20 subjects".
 func subjectsText(n *daybook.SubjectCounts) daybook.Text {
 	if n == nil {

@@ -94,6 +94,7 @@ var looked = []struct {
 	{"selectSpansOf", []any{[]string{"job1"}, int64(19000000)}},
 	{"selectNewest", []any{"job1", "", int64(20)}},
 	{"selectTroubled", []any{"job1:w1001", int64(51)}},
+	{"selectUndone", []any{"job1:w1001", int64(51)}},
 	{"selectLastGood", nil},
 	{"selectHighestN", []any{"job1:w1~", "job1:w1~~"}},
 	{"selectOld", []any{"job1", int64(1 << 40), "", int64(100)}},

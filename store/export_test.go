@@ -19,7 +19,7 @@ var Statements = map[string]string{
 	"closeAlerts": closeAlerts, "selectLocksOf": selectLocksOf, "holdLocksOf": holdLocksOf, "insertLocks": insertLocks, "parkSerial": parkSerial,
 	"deleteLocks": deleteLocks, "wakeSerial": wakeSerial, "selectWaited": selectWaited, "refuseLetter": refuseLetter, "insertAlert": insertAlert,
 	"tallyRuns": tallyRuns, "tallyLive": tallyLive, "tallySteps": tallySteps, "firstDone": firstDone, "endDrillAlerts": endDrillAlerts,
-	"selectTroubled": selectTroubled, "selectFrozenDue": selectFrozenDue, "selectOneFrozen": selectOneFrozen, "putOff": putOff, "selectLanding": selectLanding,
+	"selectTroubled": selectTroubled, "selectUndone": selectUndone, "selectFrozenDue": selectFrozenDue, "selectOneFrozen": selectOneFrozen, "putOff": putOff, "selectLanding": selectLanding,
 	"selectFrozenEnds": selectFrozenEnds, "thaw": thaw, "thawPart": thawPart, "countFrozen": countFrozen, "selectFrozen": selectFrozen,
 	"selectMovable": selectMovable, "openSharedAlert": openSharedAlert, "releaseRestored": releaseRestored,
 }

@@ -83,12 +83,24 @@ func (s *Store) Subjects(ctx context.Context, k daybook.Key) (daybook.SubjectCou
 
 // A run that is live has its attempts and its error in the small table.
 const selectTroubled = `SELECT r.key FROM daybook_runs r LEFT JOIN daybook_live l ON l.key = r.key
-WHERE r.parent = $1 AND r.parent <> '' AND (r.attempts > 1 OR r.triggers > 0 OR r.last_error <> '' OR COALESCE(l.attempts, 0) > 1 OR COALESCE(l.last_error, '') <> '')
+WHERE r.parent = $1 AND r.parent <> '' AND (r.attempts > 1 OR r.triggers > 0 OR r.last_error <> '' OR r.reason IN ('undoing', 'undone', 'compensated')
+  OR COALESCE(l.attempts, 0) > 1 OR COALESCE(l.last_error, '') <> '')
 ORDER BY r.key LIMIT $2`
 
+const selectUndone = `SELECT key FROM daybook_runs WHERE parent = $1 AND parent <> '' AND reason IN ('undoing', 'undone', 'compensated') ORDER BY key LIMIT $2`
+
 // Troubled implements daybook.Reader.
-func (s *Store) Troubled(ctx context.Context, k daybook.Key, limit int) (keys []daybook.Key, err error) {
-	err = s.read(ctx, "find what to tell of the subjects of "+string(k), selectTroubled, func(rows *sql.Rows) error {
+func (s *Store) Troubled(ctx context.Context, k daybook.Key, limit int) ([]daybook.Key, error) {
+	return s.childKeys(ctx, "find what to tell of the subjects of ", selectTroubled, k, limit)
+}
+
+// UndoneSubjects implements daybook.Reader.
+func (s *Store) UndoneSubjects(ctx context.Context, k daybook.Key, limit int) ([]daybook.Key, error) {
+	return s.childKeys(ctx, "find the undone subjects of ", selectUndone, k, limit)
+}
+
+func (s *Store) childKeys(ctx context.Context, what, statement string, k daybook.Key, limit int) (keys []daybook.Key, err error) {
+	err = s.read(ctx, what+string(k), statement, func(rows *sql.Rows) error {
 		var child daybook.Key
 		err := rows.Scan(&child)
 		keys = append(keys, child)

@@ -470,7 +470,11 @@ func (a *app) showReplay(ctx context.Context, c *control.Control, list []daybook
 				return some, err
 			}
 		case refused == nil:
-			a.plan("replay %s: %s (%s)", k, a.replayPlan(r), daybook.Clip(oneLine(r.LastError), 120))
+			plan := daybook.Say("replay %s: %s", k, a.replayPlan(r))
+			if r.LastError != "" {
+				plan = daybook.Say("%s (%s)", plan, daybook.Clip(oneLine(r.LastError), 120))
+			}
+			a.plan("%s", plan)
 		}
 	}
 	return some, nil

@@ -166,6 +166,13 @@ func (a *app) runShow(ctx context.Context, key daybook.Key) error {
 		if !turn.IsZero() {
 			a.row(w, "turn", "%s", turn)
 		}
+		undone, err := c.UndoneText(ctx, r)
+		if err != nil {
+			return err
+		}
+		if !undone.IsZero() {
+			a.row(w, "undone", "%s", undone)
+		}
 		if err := w.Flush(); err != nil {
 			return err
 		}
@@ -339,7 +346,7 @@ type act struct {
 }
 
 func (a *app) actCommand(use, short, long string, t act) *cobra.Command {
-	var note string
+	var note, confirm string
 	var dry bool
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long, Args: exactly("KEY"), ValidArgsFunction: t.complete,
@@ -352,6 +359,9 @@ func (a *app) actCommand(use, short, long string, t act) *cobra.Command {
 				if dry {
 					return a.wouldAct(ctx, c, key, t, note)
 				}
+				if err := a.confirmAct(ctx, c, key, t, note, confirm); err != nil {
+					return err
+				}
 				done, err := t.do(c, ctx, a.person(), key, note)
 				if err != nil {
 					return err
@@ -361,8 +371,35 @@ func (a *app) actCommand(use, short, long string, t act) *cobra.Command {
 		},
 	}
 	reasonFlag(cmd, &note)
+	cmd.Flags().StringVar(&confirm, "confirm", "", textFlagConfirm)
 	writing(cmd, &dry)
 	return cmd
+}
+
+// confirmAct shows what an act on a run does, and has it confirmed by its key where it touches money; of anything else
+// the reason is enough. What a rule refuses is told before anybody is asked.
+func (a *app) confirmAct(ctx context.Context, c *control.Control, key daybook.Key, t act, note, given string) error {
+	r, err := c.Run(ctx, key)
+	if err != nil || r.Priority != daybook.P0 && given == "" {
+		return err
+	}
+	told := daybook.Say("%s  is running: its executor would be asked to end it", key)
+	if t.name != "cancel" || r.State != daybook.Running {
+		tr, refused := t.rule(r, a.person().Name, note, a.Now())
+		if refused != nil {
+			return nil // and the act says why
+		}
+		told = wouldBe(key, t, r.State, tr.To)
+	}
+	a.plan("%s", told)
+	return a.typed(daybook.Say("%s", t.name), r.Key, given)
+}
+
+func wouldBe(key daybook.Key, t act, from, to daybook.State) daybook.Text {
+	if from == to {
+		return daybook.Say("%s  would be %s", key, pastOf[t.name])
+	}
+	return daybook.Say("%s  would be %s: %s → %s", key, pastOf[t.name], from, to)
 }
 
 // wouldAct tells what an act would do, by the same rule that carries it out.
@@ -380,7 +417,7 @@ func (a *app) wouldAct(ctx context.Context, c *control.Control, key daybook.Key,
 		if err != nil {
 			return err
 		}
-		j.To, told = tr.To, daybook.Say("%s  would be %s: %s → %s", key, pastOf[t.name], r.State, tr.To)
+		j.To, told = tr.To, wouldBe(key, t, r.State, tr.To)
 	}
 	j.Message = told.String()
 	if a.flags.json {
