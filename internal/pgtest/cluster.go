@@ -23,7 +23,7 @@ import (
 // Cluster is a temporary PostgreSQL server of one test, for tests that stop, kill and restart it. Its methods end the
 // test when they fail.
 type Cluster struct {
-	t        testing.TB // nil for the server of the process
+	t        testing.TB // nil for the server of a process
 	bin      string     // where the programs are
 	dir      string     // everything of this server; removed at the end
 	port     int        // stays the same over restarts
@@ -61,6 +61,23 @@ func Server(t testing.TB, settings ...string) *Cluster {
 		t.Fatalf("pgtest: create database: %v", err)
 	}
 	return c
+}
+
+// Start starts a server for a program that is no test, such as the benchmarks. It keeps what it acknowledged, as that of
+// [Server] does. stop ends and removes it; so does the end of the program, however it comes.
+func Start(settings ...string) (c *Cluster, stop func(), err error) {
+	bin, err := findPrograms()
+	if err != nil {
+		return nil, nil, err
+	}
+	if c, err = newCluster(bin, settings, (*Cluster).initialise); err != nil {
+		return nil, nil, err
+	}
+	if err := execute(c.url("postgres"), "CREATE DATABASE daybook"); err != nil {
+		c.remove()
+		return nil, nil, fmt.Errorf("create database: %w", err)
+	}
+	return c, c.remove, nil
 }
 
 // URL returns the address of the server's database. It stays the same over restarts.

@@ -4,7 +4,7 @@
 // process, the first time a test asks, from the PostgreSQL programs of the system. Nothing is downloaded. A test never
 // passes because PostgreSQL is missing: it is skipped, loudly, and fails where CI or DAYBOOK_TEST_REQUIRE_POSTGRES is set.
 //
-// Only tests import this package. Call it outside a testing/synctest bubble: a server does not live on bubble time.
+// Only tests and the benchmarks import this package. Call it outside a testing/synctest bubble: a server does not live on bubble time.
 package pgtest
 
 import (
