@@ -20,7 +20,6 @@ type bareStore interface {
 	// mark writes one row's number, in one commit.
 	mark(ctx context.Context, key string, n int) error
 	left(ctx context.Context) (int, error)
-	// wake is called once after each insert, in this process.
 	close() error
 }
 

@@ -35,7 +35,7 @@ type daybookOn struct {
 	asks   *daybookNode // only asks, as another process does
 	works  *daybookNode // nil: nobody works
 	next   atomic.Int64 // numbers the events
-	filled bool
+	filled bool         // a job owes windows
 }
 
 // daybookNode is one process on the ledger.

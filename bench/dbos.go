@@ -2,12 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/dbos-inc/dbos-transact-golang/dbos"
-	"github.com/jackc/pgx/v5/pgxpool"
+	_ "github.com/dbos-inc/dbos-transact-golang/dbos/driver/sqlite" // on modernc.org/sqlite
 )
 
 const (
@@ -19,22 +20,66 @@ const (
 // dbosPeer is DBOS Transact. A piece of work is a workflow with so many steps. A step is recorded when it is done; nothing is
 // marked before, so one whose end was not recorded is done again.
 type dbosPeer struct {
-	p     *place
-	url   string
-	asks  *dbosNode // works on no queue, as another process that asks
+	store store
+	given string                                                                            // what a node is given to reach its database
+	empty func(context.Context) error                                                       // makes an empty database
+	join  func(context.Context, *dbos.Config) (count counter, shut func() error, err error) // connects a node to it
+	asks  *dbosNode                                                                         // works on no queue, as another process that asks
 	queue dbos.Queue
 }
 
-func openDBOS(_ context.Context, p *place) (peer, error) {
+// counter runs the query by which what is left is counted.
+type counter func(ctx context.Context, query string) (int, error)
+
+func openDBOSPostgres(_ context.Context, p *place) (peer, error) {
 	if p.noPG != nil {
 		return nil, p.noPG
 	}
-	return &dbosPeer{p: p}, nil
+	var url string
+	return &dbosPeer{
+		store: onPostgres, given: fmt.Sprintf("pool %d", conns),
+		empty: func(ctx context.Context) (err error) {
+			url, err = p.postgres(ctx, "dbos")
+			return err
+		},
+		join: func(ctx context.Context, c *dbos.Config) (counter, func() error, error) {
+			pool, err := connect(ctx, url)
+			c.SystemDBPool = pool
+			count := func(ctx context.Context, query string) (n int, err error) {
+				err = pool.QueryRow(ctx, query).Scan(&n)
+				return n, err
+			}
+			return count, func() error { pool.Close(); return nil }, err
+		},
+	}, nil
+}
+
+func openDBOSSQLite(_ context.Context, p *place) (peer, error) {
+	var path string
+	return &dbosPeer{
+		store: onSQLite, given: "modernc.org/sqlite, WAL, synchronous FULL, one connection",
+		empty: func(context.Context) (err error) {
+			path, err = p.file("dbos.db")
+			return err
+		},
+		join: func(_ context.Context, c *dbos.Config) (counter, func() error, error) {
+			db, err := openSQLite(path, 1)
+			if err != nil {
+				return nil, nil, err
+			}
+			c.SQLiteSystemDB = db
+			count := func(ctx context.Context, query string) (n int, err error) {
+				err = db.QueryRowContext(ctx, query).Scan(&n)
+				return n, err
+			}
+			return count, db.Close, nil
+		},
+	}, nil
 }
 
 func (d *dbosPeer) about() about {
-	return about{Name: "DBOS Go", Store: onPostgres, Version: version("github.com/dbos-inc/dbos-transact-golang"), Share: 0.05, InProcess: true,
-		Settings: fmt.Sprintf("queue with WorkerConcurrency %d, base poll %s, pool %d; filled by %d callers", dbosWorkers, dbosPoll, conns, dbosCallers),
+	return about{Name: "DBOS Go", Store: d.store, Version: version("github.com/dbos-inc/dbos-transact-golang"), Share: 0.05, InProcess: true,
+		Settings: fmt.Sprintf("%s; queue with WorkerConcurrency %d, base poll %s; filled by %d callers", d.given, dbosWorkers, dbosPoll, dbosCallers),
 		Keeps:    "the workflow with its steps"}
 }
 
@@ -45,15 +90,15 @@ type dbosInput struct {
 
 const dbosQueue = "work"
 
-// join joins the database in a name, with the workflow that work is, and works on a queue: a name that no queue has, to only
+// node joins the database under a name, with the workflow that work is, and works on a queue: one that nobody fills, to only
 // insert as another process would.
-func (d *dbosPeer) join(ctx context.Context, name, queue string, started func(time.Time)) (*dbosNode, error) {
-	pool, err := connect(ctx, d.url)
-	if err != nil {
+func (d *dbosPeer) node(ctx context.Context, name, queue string, started func(time.Time)) (n *dbosNode, err error) {
+	n = new(dbosNode)
+	c := dbos.Config{AppName: "bench", ExecutorID: name, ApplicationVersion: "v1", Logger: slog.New(slog.DiscardHandler)}
+	if n.count, n.shut, err = d.join(ctx, &c); err != nil {
 		return nil, err
 	}
-	n := &dbosNode{pool: pool}
-	if n.Context, err = dbos.NewContext(ctx, dbos.Config{AppName: "bench", ExecutorID: name, ApplicationVersion: "v1", SystemDBPool: pool, Logger: slog.New(slog.DiscardHandler)}); err != nil {
+	if n.Context, err = dbos.NewContext(ctx, c); err != nil {
 		return nil, err
 	}
 	n.flow = func(c dbos.Context, in dbosInput) (int, error) {
@@ -73,24 +118,23 @@ func (d *dbosPeer) join(ctx context.Context, name, queue string, started func(ti
 // dbosNode is one process on the database.
 type dbosNode struct {
 	dbos.Context
-	pool *pgxpool.Pool
-	flow dbos.Workflow[dbosInput, int]
+	flow  dbos.Workflow[dbosInput, int]
+	count counter
+	shut  func() error
 }
 
 func (n *dbosNode) close() error {
-	dbos.Shutdown(n.Context, 10*time.Second)
-	n.pool.Close()
-	return nil
+	return errors.Join(dbos.Shutdown(n.Context, 10*time.Second), n.shut())
 }
 
 func (d *dbosPeer) reset(ctx context.Context) (err error) {
 	if err := d.close(); err != nil {
 		return err
 	}
-	if d.url, err = d.p.postgres(ctx, "dbos"); err != nil {
+	if err := d.empty(ctx); err != nil {
 		return err
 	}
-	if d.asks, err = d.join(ctx, "asks", "none", func(time.Time) {}); err != nil {
+	if d.asks, err = d.node(ctx, "asks", "none", func(time.Time) {}); err != nil {
 		return err
 	}
 	d.queue, err = dbos.RegisterQueue(d.asks.Context, dbosQueue, dbos.WithWorkerConcurrency(dbosWorkers), dbos.WithQueueBasePollingInterval(dbosPoll))
@@ -133,14 +177,17 @@ func (d *dbosPeer) start(ctx context.Context, w work, started func(time.Time)) (
 	if _, err := dbosSteps(w); err != nil {
 		return nil, err
 	}
-	n, err := d.join(ctx, "works", dbosQueue, started)
+	n, err := d.node(ctx, "works", dbosQueue, started)
 	if err != nil {
 		return nil, err
 	}
 	return n.close, nil
 }
 
-func (d *dbosPeer) left(ctx context.Context) (n int, err error) {
-	err = d.asks.pool.QueryRow(ctx, "SELECT count(*) FROM dbos.workflow_status WHERE status <> 'SUCCESS'").Scan(&n)
-	return n, err
+func (d *dbosPeer) left(ctx context.Context) (int, error) {
+	table := "workflow_status"
+	if d.store == onPostgres {
+		table = "dbos." + table
+	}
+	return d.asks.count(ctx, "SELECT count(*) FROM "+table+" WHERE status <> 'SUCCESS'")
 }

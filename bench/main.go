@@ -18,6 +18,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"syscall"
@@ -39,6 +40,8 @@ type choice struct {
 	rounds      int
 	only, peers []string
 	out, from   string
+	profile     string
+	statements  string
 }
 
 func parse(args []string) (c choice, err error) {
@@ -50,6 +53,8 @@ func parse(args []string) (c choice, err error) {
 	peers := flags.String("peers", "", "these peers, by name, with commas; default: all")
 	flags.StringVar(&c.out, "out", "results", "directory for the report; ../docs for that of the project")
 	flags.StringVar(&c.from, "from", "", "measure nothing: write the report of these results.json again")
+	flags.StringVar(&c.statements, "statements", "", "write what each statement of the scenario cost took PostgreSQL to this file")
+	flags.StringVar(&c.profile, "profile", "", "write a profile of this process's processor time to this file")
 	if err := flags.Parse(args); err != nil {
 		return c, err
 	}
@@ -114,9 +119,22 @@ func measureAll(ctx context.Context, c choice, log io.Writer) (_ *results, err e
 	defer func() { err = errors.Join(err, ground.close()) }()
 	b := &bench{terms: terms{place: ground, short: c.short, tiny: c.tiny}, rounds: c.rounds, log: log, open: make(map[string]peer),
 		found: &results{At: time.Now().UTC(), Short: c.short || c.tiny, Stores: make(map[store]string), Peers: make(map[string]about)}}
-	if b.found.Machine, err = thisMachine(ground.dir); err != nil {
+	if b.found.Machine, err = thisMachine(ground.dir, pick(b.terms, 2*time.Second, 2*time.Second, 50*time.Millisecond)); err != nil {
 		return nil, err
 	}
+	if c.statements != "" {
+		f, err := os.Create(c.statements)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, f.Close()) }()
+		b.terms.statements = f
+	}
+	stop, err := profiled(c.profile)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
 	b.enlist(ctx, c.peers)
 	defer func() {
 		for _, p := range b.open {
@@ -150,4 +168,19 @@ func (b *bench) enlist(ctx context.Context, wanted []string) {
 		}
 		b.names, b.open[e.name], b.found.Peers[e.name] = append(b.names, e.name), p, p.about()
 	}
+}
+
+// profiled writes a profile until stop.
+func profiled(file string) (stop func() error, err error) {
+	if file == "" {
+		return func() error { return nil }, nil
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, err
+	}
+	return func() error { pprof.StopCPUProfile(); return f.Close() }, nil
 }

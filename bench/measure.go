@@ -210,7 +210,7 @@ type machine struct {
 	Disk   disk // in milliseconds
 }
 
-func thisMachine(dir string) (m machine, err error) {
+func thisMachine(dir string, length time.Duration) (m machine, err error) {
 	m = machine{Cores: runtime.NumCPU(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, CPU: "unknown"}
 	text, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(text)) {
@@ -219,6 +219,6 @@ func thisMachine(dir string) (m machine, err error) {
 			break
 		}
 	}
-	m.Disk, err = probeDisk(dir, 2*time.Second)
+	m.Disk, err = probeDisk(dir, length)
 	return m, err
 }

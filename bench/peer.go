@@ -65,8 +65,6 @@ type cannot string
 
 func (c cannot) Error() string { return string(c) }
 
-const noBatch cannot = "takes work one by one only"
-
 func isCannot(err error) bool { return errors.As(err, new(cannot)) }
 
 // entry is a row of the table of peers.
@@ -81,10 +79,11 @@ var peersAll = []entry{
 	{"daybook-postgres", onPostgres, openDaybookPostgres},
 	{"river-postgres", onPostgres, openRiverPostgres},
 	{"graphile-worker", onPostgres, openGraphile},
-	{"dbos", onPostgres, openDBOS},
+	{"dbos-postgres", onPostgres, openDBOSPostgres},
 	{"bare-postgres", onPostgres, openBarePostgres},
 	{"daybook-sqlite", onSQLite, openDaybookSQLite},
 	{"river-sqlite", onSQLite, openRiverSQLite},
+	{"dbos-sqlite", onSQLite, openDBOSSQLite},
 	{"bare-sqlite", onSQLite, openBareSQLite},
 	{"asynq-always", onRedis, openAsynq("always")},
 	{"asynq-everysec", onRedis, openAsynq("everysec")},

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -110,6 +111,31 @@ func (p *place) pgCounts(ctx context.Context) (n counts, err error) {
 	err = c.QueryRow(ctx, `SELECT COALESCE(sum(s.calls), 0)::float8, (pg_current_wal_insert_lsn() - '0/0')::float8
 FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid WHERE d.datname <> 'postgres'`).Scan(&n.statements, &n.bytes)
 	return n, err
+}
+
+// heaviest tells which statements took the server the most time since the last call, for each of n pieces of work.
+func (p *place) heaviest(ctx context.Context, w io.Writer, n int) error {
+	c, err := pgx.Connect(ctx, p.url("postgres"))
+	if err != nil {
+		return err
+	}
+	defer c.Close(ctx)
+	rows, err := c.Query(ctx, `SELECT s.calls::float8 / $1, 1000 * s.total_exec_time / $1, s.rows::float8 / $1, s.wal_bytes::float8 / $1, s.shared_blks_hit::float8 / $1, regexp_replace(left(s.query, 300), '\s+', ' ', 'g')
+FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid WHERE d.datname <> 'postgres' ORDER BY s.total_exec_time DESC LIMIT 25`, float64(n))
+	if err != nil {
+		return err
+	}
+	var calls, micros, touched, log, pages float64
+	var query string
+	fmt.Fprintf(w, "%8s %9s %8s %9s %8s  for each of %d\n", "calls", "µs", "rows", "log bytes", "pages", n)
+	if _, err := pgx.ForEachRow(rows, []any{&calls, &micros, &touched, &log, &pages, &query}, func() error {
+		_, err := fmt.Fprintf(w, "%8.4f %9.2f %8.3f %9.1f %8.2f  %s\n", calls, micros, touched, log, pages, query)
+		return err
+	}); err != nil {
+		return err
+	}
+	_, err = c.Exec(ctx, "SELECT pg_stat_statements_reset()")
+	return err
 }
 
 // admin runs statements in the server's own database.

@@ -42,6 +42,8 @@ type terms struct {
 	place *place
 	short bool
 	tiny  bool // to see that it works
+	// statements is told which of them cost PostgreSQL the most; may be nil.
+	statements io.Writer
 }
 
 // pick returns how much of something is taken.
