@@ -77,7 +77,7 @@ func (e *Exec) Run(ctx context.Context, o daybook.Order) daybook.Outcome {
 	end := p.await(ctx, opts.Grace, opts.giveUp())
 	held := p.collect(opts.Drain)
 	report, fault := readReport(place.path(resultFile))
-	return outcome(o.Job, p.state(end), end, held, report, fault, output.Output())
+	return heedUnbegun(place.dir, outcome(o.Job, p.state(end), end, held, report, fault, output.Output()))
 }
 
 // listeners is who gets the output of a command. That one of them cannot take it must not end the command.

@@ -380,6 +380,34 @@ func TestReportOfAKilledCommand(t *testing.T) {
 	}
 }
 
+// A command that says it is done while a step that it came to had no answer went on without that step.
+func TestAStepThatHadNoAnswer(t *testing.T) {
+	t.Parallel()
+	const asks = `printf 'effect charge' > "$(dirname "$DAYBOOK_RESULT_FILE")/unbegun-charge.txt"; `
+	const missing = "effect charge did not begin: the ledger did not answer"
+	want(t, run(t, order(t, asks)), daybook.ResultNotDone, missing)
+	want(t, run(t, order(t, asks+`echo '{"outcome":"done"}' > "$DAYBOOK_RESULT_FILE"`)), daybook.ResultNotDone, missing)
+	want(t, run(t, order(t, asks+"exit 65")), daybook.ResultPermanent, "exit 65")
+	want(t, run(t, order(t, asks+`rm "$(dirname "$DAYBOOK_RESULT_FILE")"/unbegun-*`)), daybook.ResultDone, "")
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, resultFile), []byte(`{"outcome":"done"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, ok := new(Exec).Report(dir); !ok || out.Result != daybook.ResultDone {
+		t.Errorf("%+v", out)
+	}
+	if err := KeepUnbegun(dir, "charge", "effect charge"); err != nil {
+		t.Fatal(err)
+	}
+	if out, ok := new(Exec).Report(dir); !ok || out.Result != daybook.ResultNotDone || out.Error != missing {
+		t.Errorf("of a survivor: %+v", out)
+	}
+	ForgetUnbegun(dir, "charge")
+	if out, _ := new(Exec).Report(dir); out.Result != daybook.ResultDone {
+		t.Errorf("answered: %+v", out)
+	}
+}
+
 func TestH53PipeHidesExitCode(t *testing.T) {
 	t.Parallel()
 	want(t, run(t, order(t, "false | cat")), daybook.ResultDone, "") // documented at Exec

@@ -72,3 +72,35 @@ func (e *Exec) Steps(dir string) []daybook.StepEnd {
 	}
 	return ends
 }
+
+// unbegunFile is the name of a file that lies in the directory of an attempt while `daybook step` or `effect` has had no answer.
+const unbegunFile = "unbegun-*.txt"
+
+// KeepUnbegun notes in the directory of an attempt that its work comes to a step: what says which. As long as that stands, the
+// attempt is not done, whatever its command says: it went on without the step. ForgetUnbegun is for whoever was answered.
+func KeepUnbegun(dir, step, what string) error {
+	return os.WriteFile(pathOfUnbegun(dir, step), []byte(what), 0o600)
+}
+
+// ForgetUnbegun removes the note again, if it is there.
+func ForgetUnbegun(dir, step string) { _ = os.Remove(pathOfUnbegun(dir, step)) }
+
+func pathOfUnbegun(dir, step string) string {
+	return filepath.Join(dir, strings.Replace(unbegunFile, "*", step, 1))
+}
+
+// heedUnbegun is how an attempt ended that says that it is done, and whose work came to a step and was not answered: that did not
+// happen, and is tried again.
+func heedUnbegun(dir string, out daybook.Outcome) daybook.Outcome {
+	if out.Result != daybook.ResultDone {
+		return out
+	}
+	paths, err := filepath.Glob(filepath.Join(dir, unbegunFile))
+	if err != nil || len(paths) == 0 {
+		return out
+	}
+	what, _ := os.ReadFile(paths[0]) // that it is there is enough
+	out.Result, out.Data = daybook.ResultNotDone, nil
+	out.Error = daybook.Clip(SafeText(what)+" did not begin: the ledger did not answer", daybook.MaxErrorBytes)
+	return out
+}

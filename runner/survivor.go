@@ -228,7 +228,7 @@ func (e *Exec) Report(dir string) (daybook.Outcome, bool) {
 	if out.Result == daybook.ResultDone {
 		out.Detail, out.Error = withMessage(out.Detail, out.Error), ""
 	}
-	return out, true
+	return heedUnbegun(dir, out), true
 }
 
 // End ends what runs in dir: TERM, and KILL after Grace. It signals only what is proven to have been started there: the

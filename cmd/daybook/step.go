@@ -5,12 +5,15 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/runner"
 )
 
 func newStep(a *app) *cobra.Command {
@@ -86,18 +89,29 @@ func (a *app) stepCommand(ctx context.Context, verb string, args []string, ask d
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE) // whoever reads what is printed may be gone: how it ended is told all the same
 	defer signal.Stop(pipes)
-	code := 0
+	code, answered := 0, a.unanswered(verb, ask)
 	err := a.withSteps(ctx, token, func(d stepDesk) (err error) {
-		code, err = a.doStep(ctx, d, ask, probe, args[1:])
+		code, err = a.doStep(ctx, d, ask, probe, args[1:], answered)
 		return err
 	})
 	return code, err
+}
+
+// unanswered notes, in the directory of the attempt if it has one, that a step is asked for and that nobody has answered yet: else a
+// script that goes on would be done without it. It returns what is to be called with the answer.
+func (a *app) unanswered(verb string, ask daybook.StepAsk) (answered func()) {
+	result, _ := a.LookupEnv("DAYBOOK_RESULT_FILE")
+	if result == "" || ask.Says.Optional || runner.KeepUnbegun(filepath.Dir(result), ask.Step, strings.TrimSpace(verb+" "+ask.Step)) != nil {
+		return func() {}
+	}
+	return func() { runner.ForgetUnbegun(filepath.Dir(result), ask.Step) }
 }
 
 // misused tells the attempt, if there is one, that a step was asked for in a way in which it cannot begin: else a script that goes
 // on after it would be done without it. It returns what is wrong.
 func (a *app) misused(ctx context.Context, verb string, wrong error) error {
 	if token, _ := a.LookupEnv("DAYBOOK_TOKEN"); token != "" {
+		answered := a.unanswered(verb, daybook.StepAsk{})
 		ask := daybook.StepAsk{Plain: verb == "step", Fault: "daybook " + verb + ": " + inOneLine(wrong.Error(), daybook.HintOf(wrong))}
 		err := a.withSteps(ctx, token, func(d stepDesk) error {
 			_, err := patiently(ctx, beginPatience, func(ctx context.Context) (told, error) { return d.comeTo(ctx, ask) })
@@ -105,6 +119,8 @@ func (a *app) misused(ctx context.Context, verb string, wrong error) error {
 		})
 		if daybook.CodeOf(err) == daybook.CodeUnavailable {
 			a.tellError(err)
+		} else {
+			answered()
 		}
 	}
 	return wrong

@@ -203,10 +203,13 @@ func patiently(ctx context.Context, patience time.Duration, call func(context.Co
 	}
 }
 
-// doStep comes to a step and does what it is told, until it is done or may not be done now.
-func (a *app) doStep(ctx context.Context, d stepDesk, ask daybook.StepAsk, probe string, argv []string) (code int, err error) {
+// doStep comes to a step and does what it is told, until it is done or may not be done now. answered is called with the first answer.
+func (a *app) doStep(ctx context.Context, d stepDesk, ask daybook.StepAsk, probe string, argv []string, answered func()) (code int, err error) {
 	ask.Call = uuid.NewString()
 	t, err := patiently(ctx, beginPatience, func(ctx context.Context) (told, error) { return d.comeTo(ctx, ask) })
+	if daybook.CodeOf(err) != daybook.CodeUnavailable {
+		answered()
+	}
 	for ran := false; err == nil; {
 		switch t.do {
 		case daybook.StepSkip:

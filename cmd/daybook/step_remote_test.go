@@ -102,3 +102,26 @@ func TestTheServerIsAwayWhenAnEffectEnds(t *testing.T) {
 		o.serve.end()
 	})
 }
+
+// The ledger is away before an effect begins, and its script goes on and says that it is done: it is not, and is tried again. Once a
+// later call for the effect was answered, nothing is held against the attempt.
+func TestTheServerIsAwayBeforeAnEffectBegins(t *testing.T) {
+	onBothDatabases(t, func(t *testing.T, ledger string) {
+		const away = `DAYBOOK_SERVER=http://127.0.0.1:1 ./daybook effect charge -- sh -c 'echo never >> lines' & pid=$!
+until test -e "$(dirname "$DAYBOOK_RESULT_FILE")/unbegun-charge.txt"; do sleep 0.05; done
+kill -9 $pid; wait $pid || true
+`
+		o := newTill(t, ledger)
+		o.once(o.pay(`test -e went && exit 75; touch went; ` + away)...)
+		if got := o.must(0, "key", "show", "pay:2026-03-02"); !strings.Contains(got, "effect charge did not begin: the ledger did not answer") || o.lines() != "" {
+			t.Errorf("lines %q\n%s", o.lines(), got)
+		}
+		line := o.pay(away + `./daybook effect charge -- sh -c 'echo "$DAYBOOK_WIRE_KEY" >> lines'`)
+		line[3] = "2026-03-03"
+		o.once(line...).is(t, 0, "")
+		if r := o.run("pay:2026-03-03"); r.State != daybook.Done || r.Attempts != 1 || o.lines() != "pay:2026-03-03#charge\n" {
+			t.Errorf("%s after %d attempts, lines %q", r.State, r.Attempts, o.lines())
+		}
+		o.serve.end()
+	})
+}
