@@ -58,7 +58,7 @@ func TestBacklog(t *testing.T) {
 	}
 	each(t, func(t *testing.T, db storetest.Database) {
 		for _, effects := range []daybook.Effects{daybook.Repeatable, daybook.Once} {
-			fresh := db.Fresh(t)
+			fresh := db.Empty(t)
 			var called atomic.Int64
 			e := backlog(t, fresh, n, effects, func(context.Context, *daybook.Run) error { called.Add(1); return nil })
 			took := drain(t, e, n, &called)
@@ -96,7 +96,7 @@ func BenchmarkDrain(b *testing.B) {
 				for b.Loop() {
 					b.StopTimer()
 					var called atomic.Int64
-					e := backlog(b, db.Fresh(b), n, effects, func(context.Context, *daybook.Run) error { called.Add(1); return nil })
+					e := backlog(b, db.Empty(b), n, effects, func(context.Context, *daybook.Run) error { called.Add(1); return nil })
 					b.StartTimer()
 					took := drain(b, e, n, &called)
 					b.ReportMetric(n/took.Seconds(), "runs/s")

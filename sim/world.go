@@ -18,6 +18,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/daybook-run/daybook/executor"
+	"github.com/daybook-run/daybook/internal/memdir"
 	"github.com/daybook-run/daybook/store"
 	"github.com/daybook-run/daybook/store/faultstore"
 )
@@ -163,16 +164,6 @@ type template struct {
 	file []byte
 }
 
-// place is where ledgers of simulations stand: in memory where the system has a place there.
-func place(t testing.TB) string {
-	dir, err := os.MkdirTemp("/dev/shm", "daybook-sim-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
-
 const pragmas = "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)&_txlock=immediate"
 
 func (w *World) open(t testing.TB, path string) {
@@ -203,7 +194,7 @@ func (w *World) close() {
 // newTemplate makes the empty ledger that each seed begins with.
 func newTemplate(t testing.TB) *template {
 	t.Helper()
-	tpl := &template{dir: place(t)}
+	tpl := &template{dir: memdir.Dir(t)}
 	path := filepath.Join(tpl.dir, "template.db")
 	w := &World{ctx: t.Context(), base: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), start: now()}
 	w.open(t, path)

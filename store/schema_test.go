@@ -26,7 +26,7 @@ WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace
 UNION ALL SELECT tablename, 1, row_number() OVER (ORDER BY indexname COLLATE "C"), indexdef || ';' FROM pg_indexes WHERE schemaname = 'public'
 ) x ORDER BY tab COLLATE "C", part, n`},
 	} {
-		d := c.kind(t)
+		d := c.kind(t).Empty(t)
 		t.Run(d.Name, func(t *testing.T) {
 			db := d.Open(t)
 			if _, err := open(t, db); err != nil {

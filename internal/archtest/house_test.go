@@ -38,6 +38,7 @@ var (
 		"internal/crash":     {},    // tests of the binary
 		"internal/gateway":   {},    // the far side of the demo knows nothing of Daybook
 		"internal/golden":    {},
+		"internal/memdir":    {},
 		"internal/pgtest":    {},
 		"internal/mariatest": {},
 		"internal/archtest":  {},
@@ -50,7 +51,7 @@ var (
 	everything = []string{"cmd", "daybooktest", "sim", "examples"}
 
 	// Only tests, and each other, import these; the first ones only tests of ours, so that they may bring a driver.
-	ourTests = []string{"internal/pgtest", "internal/mariatest", "internal/golden", "internal/archtest", "store/storetest", "store/faultstore", "sim"}
+	ourTests = []string{"internal/pgtest", "internal/mariatest", "internal/memdir", "internal/golden", "internal/archtest", "store/storetest", "store/faultstore", "sim"}
 	forTests = append([]string{"daybooktest"}, ourTests...)
 )
 

@@ -32,8 +32,9 @@ type Cluster struct {
 	guard    io.WriteCloser // closing it tells the watchdog that the test process is gone
 	watchdog *exec.Cmd
 
-	cmd  *exec.Cmd     // the running server, nil when stopped
-	gone chan struct{} // closed when cmd has ended
+	cmd     *exec.Cmd     // the running server, nil when stopped
+	gone    chan struct{} // closed when cmd has ended
+	version int           // of the server that started, as in 15
 }
 
 // Mode is a way to stop a server.
@@ -51,7 +52,7 @@ const (
 // replace this server by another: a test that kills it must own it.
 func Server(t testing.TB, settings ...string) *Cluster {
 	t.Helper()
-	c, err := newCluster(programs(t), settings, (*Cluster).initialise)
+	c, err := newCluster(programs(t), os.TempDir(), settings, (*Cluster).initialise)
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
@@ -70,7 +71,7 @@ func Start(settings ...string) (c *Cluster, stop func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if c, err = newCluster(bin, settings, (*Cluster).initialise); err != nil {
+	if c, err = newCluster(bin, os.TempDir(), settings, (*Cluster).initialise); err != nil {
 		return nil, nil, err
 	}
 	if err := execute(c.url("postgres"), "CREATE DATABASE daybook"); err != nil {
@@ -115,13 +116,13 @@ func (c *Cluster) url(database string) string {
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 func (c *Cluster) log() string  { return filepath.Join(c.dir, "log") }
 
-// newCluster makes a server, with the data that fill makes, and starts it.
-func newCluster(bin string, settings []string, fill func(*Cluster) error) (_ *Cluster, err error) {
+// newCluster makes a server in a directory, with the data that fill makes, and starts it.
+func newCluster(bin, parent string, settings []string, fill func(*Cluster) error) (_ *Cluster, err error) {
 	c := &Cluster{bin: bin, settings: settings}
 	if c.user, err = serverAccount(); err != nil {
 		return nil, err
 	}
-	if c.dir, err = makeDir(c.user); err != nil {
+	if c.dir, err = makeDir(parent, c.user); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -244,6 +245,7 @@ func (c *Cluster) ask(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close(ctx)
+	c.version = number(conn.PgConn().ParameterStatus("server_version"))
 	var dir string
 	if err := conn.QueryRow(ctx, "SHOW data_directory").Scan(&dir); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,6 +22,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib" // so that sql.Open("pgx", pgtest.URL(t)) works
+
+	"github.com/daybook-run/daybook/internal/memdir"
 )
 
 // Environment variables.
@@ -58,11 +61,57 @@ func URL(t testing.TB) string {
 	return createDatabase(t, server)
 }
 
+// Copy returns the address of a database of the test's own in which statements have been run already. They are run once a
+// process, and what they left is copied, which is cheaper than to run them again. It is dropped when the test ends.
+func Copy(t testing.TB, statements string) string {
+	t.Helper()
+	if server := os.Getenv(EnvServer); server != "" { // a template would stay behind there
+		address := createDatabase(t, server)
+		if err := execute(address, statements); err != nil {
+			t.Fatalf("pgtest: fill a database: %v", err)
+		}
+		return address
+	}
+	server := sharedServer(t)
+	how, err := template(statements)
+	if err != nil {
+		t.Fatalf("pgtest: make a template: %v", err)
+	}
+	return createDatabase(t, server, how)
+}
+
+// template makes sure that there is a database of the shared server that holds what statements leave, and returns how a copy
+// of it is asked for.
+func template(statements string) (how string, err error) {
+	shared.Lock()
+	defer shared.Unlock()
+	if how, ok := shared.templates[statements]; ok {
+		return how, nil
+	}
+	c, name := shared.cluster, fmt.Sprintf("daybook_template_%d", len(shared.templates)+1)
+	if err := execute(c.url("postgres"), "CREATE DATABASE "+name); err != nil {
+		return "", err
+	}
+	if err := execute(c.url(name), statements); err != nil {
+		return "", err
+	}
+	how = " TEMPLATE " + name
+	if c.version >= 15 { // before it, this was the only way
+		how += " STRATEGY file_copy"
+	}
+	if shared.templates == nil {
+		shared.templates = map[string]string{}
+	}
+	shared.templates[statements] = how
+	return how, nil
+}
+
 // shared is the one server of this test process.
 var shared struct {
 	sync.Mutex
-	cluster *Cluster
-	err     error // it could not be started: say so to every test, and try only once
+	cluster   *Cluster
+	err       error             // it could not be started: say so to every test, and try only once
+	templates map[string]string // by what they hold: how a copy is asked for
 }
 
 // sharedServer returns the URL of the maintenance database of the server of this process.
@@ -72,10 +121,8 @@ func sharedServer(t testing.TB) string {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.cluster == nil && shared.err == nil {
-		shared.cluster, shared.err = newCluster(bin, []string{
-			// Nothing here outlives the test process, so nothing has to reach the disk.
-			"fsync=off", "full_page_writes=off",
-		}, (*Cluster).initialise)
+		// Nothing here outlives the test process, so nothing has to reach the disk.
+		shared.cluster, shared.err = newCluster(bin, memdir.Parent(), []string{"fsync=off", "full_page_writes=off"}, (*Cluster).initialise)
 	}
 	if shared.err != nil {
 		t.Fatalf("pgtest: %v", shared.err)
@@ -86,12 +133,12 @@ func sharedServer(t testing.TB) string {
 // databases numbers the databases of this process.
 var databases atomic.Int64
 
-// createDatabase makes an empty database on a server and drops it when the test ends.
-func createDatabase(t testing.TB, server string) string {
+// createDatabase makes a database on a server, empty unless it is told how, and drops it when the test ends.
+func createDatabase(t testing.TB, server string, how ...string) string {
 	t.Helper()
 	// The name carries process and time, because a server named by the environment is shared by processes and by days.
 	name := fmt.Sprintf("daybook_test_%d_%d_%d", os.Getpid(), time.Now().UnixNano(), databases.Add(1))
-	if err := execute(server, "CREATE DATABASE "+name); err != nil {
+	if err := execute(server, "CREATE DATABASE "+name+strings.Join(how, "")); err != nil {
 		t.Fatalf("pgtest: create database: %v", err)
 	}
 	t.Cleanup(func() {

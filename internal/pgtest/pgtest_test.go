@@ -52,6 +52,30 @@ func TestEachCallGivesADatabaseOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestACopyHoldsWhatWasRunOnce(t *testing.T) {
+	const statements = "CREATE TABLE kept (id BIGINT); INSERT INTO kept VALUES (1)"
+	t.Run("a server of the process", func(t *testing.T) { copies(t, statements) })
+	t.Run("a server of the environment", func(t *testing.T) {
+		t.Setenv(EnvServer, Server(t).url("postgres"))
+		copies(t, statements)
+	})
+}
+
+func copies(t *testing.T, statements string) {
+	a, b := connect(t, Copy(t, statements)), connect(t, Copy(t, statements))
+	mustExec(t, a, "INSERT INTO kept VALUES (2)")
+	if n, m := count(t, a, "SELECT count(*) FROM kept"), count(t, b, "SELECT count(*) FROM kept"); n != 2 || m != 1 {
+		t.Errorf("%d rows in the copy that was written to, %d in the other", n, m)
+	}
+	other := connect(t, Copy(t, "CREATE TABLE another (id BIGINT)"))
+	if n := count(t, other, "SELECT count(*) FROM pg_tables WHERE tablename = 'kept'"); n != 0 {
+		t.Error("a copy holds what other statements left")
+	}
+	if n := count(t, connect(t, URL(t)), "SELECT count(*) FROM pg_tables WHERE tablename IN ('kept', 'another')"); n != 0 {
+		t.Error("an empty database is not empty")
+	}
+}
+
 func TestADatabaseIsDroppedWithItsTest(t *testing.T) {
 	var name string
 	t.Run("test", func(t *testing.T) {

@@ -33,7 +33,7 @@ func Pooler(t testing.TB, server string) string {
 	if err != nil {
 		t.Fatalf("pgtest: pooler: %v", err)
 	}
-	dir, err := makeDir(user)
+	dir, err := makeDir(os.TempDir(), user)
 	if err != nil {
 		t.Fatalf("pgtest: pooler: %v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -18,7 +19,7 @@ import (
 // It is removed when the test ends.
 func (c *Cluster) Standby() *Cluster {
 	c.t.Helper()
-	s, err := newCluster(c.bin, c.settings, c.copyTo)
+	s, err := newCluster(c.bin, os.TempDir(), c.settings, c.copyTo)
 	if err != nil {
 		c.t.Fatalf("pgtest: standby: %v", err)
 	}

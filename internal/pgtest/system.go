@@ -46,10 +46,10 @@ func findPrograms() (string, error) {
 	return "", errors.New("PostgreSQL is not installed (no initdb and postgres found)")
 }
 
-// number returns the first number in a path: the version of what is installed there.
-func number(path string) int {
+// number returns the first number in a text: the version of what is installed at a path, or of a server.
+func number(text string) int {
 	digits := func(r rune) bool { return r < '0' || r > '9' }
-	for _, field := range strings.FieldsFunc(path, digits) {
+	for _, field := range strings.FieldsFunc(text, digits) {
 		n, _ := strconv.Atoi(field)
 		return n
 	}
@@ -61,13 +61,13 @@ func executable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// makeDir makes the directory of a server, owned by the user it runs as.
-func makeDir(user *account) (string, error) {
+// makeDir makes the directory of a server, in a parent where that is possible, owned by the user the server runs as.
+func makeDir(parent string, user *account) (string, error) {
 	if user == nil {
-		return os.MkdirTemp("", "daybook-pgtest-")
+		return os.MkdirTemp(parent, "daybook-pgtest-")
 	}
 	// A temporary directory in a home of root's is closed to the server's user.
-	for _, parent := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
+	for _, parent := range []string{parent, os.TempDir(), "/tmp", "/var/tmp"} {
 		if !open(parent) {
 			continue
 		}

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -45,15 +44,6 @@ func sameKeys(a, b []*daybook.Run) bool {
 	slices.Sort(x)
 	slices.Sort(y)
 	return slices.Equal(x, y)
-}
-
-// apart runs a part of a case on a ledger of its own, whose connections end with it.
-func (k *kit) apart(name string, part func(k *kit)) {
-	k.Run(name, func(t *testing.T) {
-		k := &kit{T: t, ctx: k.ctx, db: k.db, now: Birth}
-		k.renew()
-		part(k)
-	})
 }
 
 // onlyPostgres ends a case of connections that can be cut.

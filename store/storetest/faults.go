@@ -159,68 +159,68 @@ var breakables = []breakable{
 var faultCases = []example{
 	{"a crash between any two statements leaves nothing half applied", func(k *kit) {
 		for _, w := range breakables {
-			k := &kit{T: k.T, ctx: k.ctx, db: k.db, now: Birth}
-			k.renew()
-			f := newFaults(1)
-			s := k.faulty(f)
-			do := w.prepare(k)
-			before := k.dump()
-			for n := 1; ; n++ {
-				if n > 200 {
-					k.Fatalf("%s: more than 200 calls", w.name)
+			k.apart(w.name, func(k *kit) {
+				f := newFaults(1)
+				s := k.faulty(f)
+				do := w.prepare(k)
+				before := k.dump()
+				for n := 1; ; n++ {
+					if n > 200 {
+						k.Fatalf("%s: more than 200 calls", w.name)
+					}
+					f.Reset()
+					f.Add(faultstore.Rule{Nth: n})
+					err := do(k.ctx, s)
+					if f.Failed() == 0 {
+						k.ok(err)
+						break
+					}
+					after := k.dump()
+					if err == nil {
+						// A connection that is gone before anything was sent on it may be replaced by database/sql unseen.
+						k.Fatalf("%s: call %d failed and nobody was told", w.name, n)
+					}
+					if daybook.CodeOf(err) != daybook.CodeUnavailable || !errors.Is(err, faultstore.ErrInjected) {
+						k.Errorf("%s: call %d: error with code %s: %v", w.name, n, daybook.CodeOf(err), err)
+					}
+					if after != before {
+						k.Fatalf("%s: a crash at call %d left\n%s", w.name, n, difference(before, after))
+					}
 				}
-				f.Reset()
-				f.Add(faultstore.Rule{Nth: n})
-				err := do(k.ctx, s)
-				if f.Failed() == 0 {
-					k.ok(err)
-					break
+				if k.dump() == before {
+					k.Errorf("%s: it wrote nothing", w.name)
 				}
-				after := k.dump()
-				if err == nil {
-					// A connection that is gone before anything was sent on it may be replaced by database/sql unseen.
-					k.Fatalf("%s: call %d failed and nobody was told", w.name, n)
-				}
-				if daybook.CodeOf(err) != daybook.CodeUnavailable || !errors.Is(err, faultstore.ErrInjected) {
-					k.Errorf("%s: call %d: error with code %s: %v", w.name, n, daybook.CodeOf(err), err)
-				}
-				if after != before {
-					k.Fatalf("%s: a crash at call %d left\n%s", w.name, n, difference(before, after))
-				}
-			}
-			if k.dump() == before {
-				k.Errorf("%s: it wrote nothing", w.name)
-			}
+			})
 		}
 	}},
 	{"a commit whose answer is lost is whole, and asking again does not do it twice", func(k *kit) {
 		for _, w := range breakables {
-			k := &kit{T: k.T, ctx: k.ctx, db: k.db, now: Birth}
-			k.renew()
-			f := newFaults(1)
-			s := k.faulty(f)
-			do := w.prepare(k)
-			before := k.dump()
-			f.Add(faultstore.Rule{Op: faultstore.Commit, Nth: 1, After: true})
-			err := do(k.ctx, s)
-			k.code(err, daybook.CodeUnavailable)
-			after := k.dump()
-			if after == before {
-				k.Errorf("%s: nothing was written", w.name)
-			}
-			runs := k.number("SELECT count(*) FROM daybook_runs")
-			err = do(k.ctx, s)
-			if err != nil && daybook.CodeOf(err) != daybook.CodeStale && daybook.CodeOf(err) != daybook.CodeConflict {
-				k.Errorf("%s: again: %v", w.name, err)
-			}
-			if n := k.number("SELECT count(*) FROM daybook_runs"); n != runs {
-				k.Errorf("%s: again: %d runs, %d before", w.name, n, runs)
-			}
-			for _, once := range []string{"SELECT count(*) FROM daybook_letters WHERE state = 'open'", "SELECT count(*) FROM daybook_alerts WHERE closed_us = 0"} {
-				if n := k.number("%s", once); n > 2 {
-					k.Errorf("%s: again: %s is %d", w.name, once, n)
+			k.apart(w.name, func(k *kit) {
+				f := newFaults(1)
+				s := k.faulty(f)
+				do := w.prepare(k)
+				before := k.dump()
+				f.Add(faultstore.Rule{Op: faultstore.Commit, Nth: 1, After: true})
+				err := do(k.ctx, s)
+				k.code(err, daybook.CodeUnavailable)
+				after := k.dump()
+				if after == before {
+					k.Errorf("%s: nothing was written", w.name)
 				}
-			}
+				runs := k.number("SELECT count(*) FROM daybook_runs")
+				err = do(k.ctx, s)
+				if err != nil && daybook.CodeOf(err) != daybook.CodeStale && daybook.CodeOf(err) != daybook.CodeConflict {
+					k.Errorf("%s: again: %v", w.name, err)
+				}
+				if n := k.number("SELECT count(*) FROM daybook_runs"); n != runs {
+					k.Errorf("%s: again: %d runs, %d before", w.name, n, runs)
+				}
+				for _, once := range []string{"SELECT count(*) FROM daybook_letters WHERE state = 'open'", "SELECT count(*) FROM daybook_alerts WHERE closed_us = 0"} {
+					if n := k.number("%s", once); n > 2 {
+						k.Errorf("%s: again: %s is %d", w.name, once, n)
+					}
+				}
+			})
 		}
 	}},
 	{"a claim whose answer is lost is found when its lease is over, and tried again", func(k *kit) {
@@ -300,19 +300,11 @@ var faultCases = []example{
 			seeds = 6
 		}
 		for seed := range seeds {
-			k := &kit{T: k.T, ctx: k.ctx, db: k.db, now: Birth}
-			k.renew()
-			k.storm(seed)
+			k.apart(fmt.Sprintf("seed %d", seed), func(k *kit) {
+				k.storm(seed)
+			})
 		}
 	}},
-}
-
-// renew gives the kit a ledger of its own.
-func (k *kit) renew() {
-	k.Helper()
-	d := k.db.Fresh(k)
-	db := d.Open(k)
-	k.db, k.s, k.raw = d, ledgerOn(k, d.Name, db), db.Read
 }
 
 // storm drives forty runs to their end through a database that loses one call in thirty.

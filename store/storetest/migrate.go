@@ -35,7 +35,7 @@ var migrateCases = []example{
 		equal(k, "ledgers", k.number("SELECT count(*) FROM daybook_ledger"), 1)
 	}},
 	{"without leave to migrate, an empty database is refused, and stays empty", func(k *kit) {
-		d := k.db.Fresh(k)
+		d := k.db.Empty(k)
 		for range 2 {
 			err := openErr(k.ctx, k, d, false)
 			k.code(err, daybook.CodeUnavailable)
@@ -63,7 +63,7 @@ var migrateCases = []example{
 		}
 	}},
 	{"eight processes that open an empty database at once make one ledger", func(k *kit) {
-		d := k.db.Fresh(k)
+		d := k.db.Empty(k)
 		handles := make([]store.DB, 8)
 		for i := range handles {
 			handles[i] = d.Open(k)
@@ -87,7 +87,7 @@ var migrateCases = []example{
 		equal(k, "steps", k.number("SELECT count(*) FROM daybook_migrations"), int64(info.Schema))
 	}},
 	{"what a person runs by hand is the same schema", func(k *kit) {
-		d := k.db.Fresh(k)
+		d := k.db.Empty(k)
 		script, err := store.Script(k.db.Name, 0)
 		k.ok(err)
 		_, err = d.Open(k).Write.ExecContext(k.ctx, script)

@@ -5,8 +5,9 @@ package storetest
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
-	"net/url"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	_ "modernc.org/sqlite"             // the driver "sqlite"
 
+	"github.com/daybook-run/daybook/internal/memdir"
 	"github.com/daybook-run/daybook/internal/pgtest"
 	"github.com/daybook-run/daybook/store"
 	"github.com/daybook-run/daybook/store/faultstore"
@@ -39,18 +41,56 @@ type Database struct {
 	Open func(t testing.TB) store.DB
 	// Faulty returns handles between which and the database stand faults.
 	Faulty func(t testing.TB, f *faultstore.Faults) store.DB
-	// Fresh returns a further place, empty, of the same kind. It is cheaper than a new Database and lives no longer.
-	Fresh func(t testing.TB) Database
+	// Empty returns a further place of the same kind, without a schema.
+	Empty func(t testing.TB) Database
 }
 
-// Databases returns one new, empty place for each kind of database.
+// Databases returns one new place for each kind of database.
 func Databases(t testing.TB) []Database {
+	t.Helper()
 	return []Database{SQLite(t), Postgres(t)}
 }
 
-// SQLite is a file of the test's own.
+// SQLite is a file of the test's own, with the schema and without a ledger.
 func SQLite(t testing.TB) Database {
-	return sqliteIn(filepath.Join(t.TempDir(), "daybook.db"))
+	t.Helper()
+	path := filepath.Join(memdir.Dir(t), "daybook.db")
+	if err := os.WriteFile(path, emptyFile(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return sqliteIn(path)
+}
+
+// empty is a file with the schema. It is made once a process, because that takes longer than many a test.
+var empty struct {
+	sync.Mutex
+	file []byte
+}
+
+func emptyFile(t testing.TB) []byte {
+	t.Helper()
+	empty.Lock()
+	defer empty.Unlock()
+	if empty.file != nil {
+		return empty.file
+	}
+	script, err := store.Script("sqlite", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(memdir.Dir(t), "daybook.db")
+	db, err := sql.Open("sqlite", "file:"+path+SQLitePragmas)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.ExecContext(t.Context(), script)
+	if err := errors.Join(err, db.Close()); err != nil { // closed, so that what stands in the log is in the file
+		t.Fatalf("make the schema: %v", err)
+	}
+	if empty.file, err = os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	}
+	return empty.file
 }
 
 func sqliteIn(path string) Database {
@@ -65,53 +105,43 @@ func sqliteIn(path string) Database {
 		Name:   "sqlite",
 		Open:   func(t testing.TB) store.DB { return handles(t, nil) },
 		Faulty: handles,
-		Fresh:  func(t testing.TB) Database { return sqliteIn(filepath.Join(t.TempDir(), "daybook.db")) },
+		Empty:  func(t testing.TB) Database { return sqliteIn(filepath.Join(memdir.Dir(t), "daybook.db")) },
 	}
 }
 
-// Postgres is a database of the test's own on the test server, made when it is first opened.
+// Postgres is a database of the test's own on the test server, with the schema and without a ledger, made when it is first
+// opened.
 func Postgres(t testing.TB) Database {
-	return PostgresAt(sync.OnceValue(func() string { return pgtest.URL(t) }))
+	return PostgresAt(sync.OnceValue(func() string { return PostgresURL(t) }))
 }
 
-// PostgresAt is the database that an address names. Fresh makes a schema in it.
-func PostgresAt(address func() string) Database {
-	var schemas atomic.Int64
-	var in func(schema string) Database
-	in = func(schema string) Database {
-		handles := func(t testing.TB, f *faultstore.Faults) store.DB {
-			t.Helper()
-			source := address()
-			if schema != "" {
-				u, err := url.Parse(source)
-				if err != nil {
-					t.Fatal(err)
-				}
-				q := u.Query()
-				q.Set("search_path", schema)
-				u.RawQuery = q.Encode()
-				source = u.String()
-			}
-			db := open(t, "pgx", source, f)
-			db.SetMaxOpenConns(24)
-			db.SetMaxIdleConns(24)
-			return store.DB{Write: db, Read: db}
-		}
-		return Database{
-			Name:   "postgres",
-			Open:   func(t testing.TB) store.DB { return handles(t, nil) },
-			Faulty: handles,
-			Fresh: func(t testing.TB) Database {
-				t.Helper()
-				name := fmt.Sprintf("s%d", schemas.Add(1))
-				if _, err := open(t, "pgx", address(), nil).ExecContext(t.Context(), "CREATE SCHEMA "+name); err != nil {
-					t.Fatal(err)
-				}
-				return in(name)
-			},
-		}
+// PostgresURL is the address of a database of the test's own on the test server, with the schema and without a ledger.
+func PostgresURL(t testing.TB) string {
+	t.Helper()
+	script, err := store.Script("postgres", 0)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return in("")
+	return pgtest.Copy(t, script)
+}
+
+// PostgresAt is the database that an address names.
+func PostgresAt(address func() string) Database {
+	handles := func(t testing.TB, f *faultstore.Faults) store.DB {
+		t.Helper()
+		db := open(t, "pgx", address(), f)
+		db.SetMaxOpenConns(24)
+		db.SetMaxIdleConns(24)
+		return store.DB{Write: db, Read: db}
+	}
+	return Database{
+		Name:   "postgres",
+		Open:   func(t testing.TB) store.DB { return handles(t, nil) },
+		Faulty: handles,
+		Empty: func(t testing.TB) Database {
+			return PostgresAt(sync.OnceValue(func() string { return pgtest.URL(t) }))
+		},
+	}
 }
 
 func open(t testing.TB, driver, source string, f *faultstore.Faults) *sql.DB {

@@ -61,14 +61,13 @@ const patience = 2 * time.Minute
 // Run runs the suite against a kind of database: every case on a ledger of its own.
 // With names, only those topics.
 func Run(t *testing.T, kind func(testing.TB) Database, names ...string) {
-	base := kind(t)
 	for _, topic := range suite {
 		if len(names) > 0 && !slices.Contains(names, topic.name) {
 			continue
 		}
 		t.Run(topic.name, func(t *testing.T) {
 			for _, c := range topic.cases {
-				t.Run(c.says, func(t *testing.T) { c.test(newKit(t, base.Fresh(t))) })
+				t.Run(c.says, func(t *testing.T) { c.test(newKit(t, kind)) })
 			}
 		})
 	}
@@ -77,19 +76,26 @@ func Run(t *testing.T, kind func(testing.TB) Database, names ...string) {
 // kit is what a case works with.
 type kit struct {
 	*testing.T
-	ctx context.Context
-	db  Database
-	s   *store.Store
-	raw *sql.DB // to look at the tables behind the ledger's back
-	now time.Time
+	ctx  context.Context
+	kind func(testing.TB) Database
+	db   Database
+	s    *store.Store
+	raw  *sql.DB // to look at the tables behind the ledger's back
+	now  time.Time
 }
 
-func newKit(t *testing.T, d Database) *kit {
+func newKit(t *testing.T, kind func(testing.TB) Database) *kit {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
+	d := kind(t)
 	db := d.Open(t)
-	return &kit{T: t, ctx: ctx, db: d, s: ledgerOn(t, d.Name, db), raw: db.Read, now: Birth}
+	return &kit{T: t, ctx: ctx, kind: kind, db: d, s: ledgerOn(t, d.Name, db), raw: db.Read, now: Birth}
+}
+
+// apart runs a part of a case on a ledger of its own, which ends with it.
+func (k *kit) apart(name string, part func(k *kit)) {
+	k.Run(name, func(t *testing.T) { part(newKit(t, k.kind)) })
 }
 
 // faulty opens the kit's ledger a second time, with faults in between.
