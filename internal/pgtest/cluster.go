@@ -44,7 +44,7 @@ type Mode syscall.Signal
 const (
 	Fast      = Mode(syscall.SIGINT)  // ends sessions, writes a checkpoint: what a planned restart does
 	Immediate = Mode(syscall.SIGQUIT) // drops everything, recovers from the log at the next start
-	Crash     = Mode(syscall.SIGKILL) // as if the machine had lost the process
+	Crash     = Mode(syscall.SIGKILL) // as if the machine had lost its processes
 )
 
 // Server starts a server for one test. What it acknowledged it keeps: fsync and synchronous_commit are on, unless a
@@ -261,6 +261,10 @@ func (c *Cluster) stop(m Mode) error {
 	if c.cmd == nil {
 		return nil
 	}
+	var sessions []int
+	if m == Crash { // they outlive the server for a moment, and answer
+		sessions = stopAndList(c.cmd.Process.Pid)
+	}
 	if err := c.cmd.Process.Signal(syscall.Signal(m)); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
@@ -270,6 +274,7 @@ func (c *Cluster) stop(m Mode) error {
 		return fmt.Errorf("the server did not end within %s", timeout)
 	}
 	c.cmd = nil
+	killAll(sessions)
 	// A killed server leaves its pid file behind. The watchdog must not read a number there that may be another
 	// process's by now.
 	if err := os.Remove(c.pidFile()); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -13,3 +13,7 @@ func serverAccount() (*account, error) {
 }
 
 func attributes(*account) *syscall.SysProcAttr { return nil }
+
+func stopAndList(int) []int { return nil }
+
+func killAll([]int) {}

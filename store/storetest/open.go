@@ -41,8 +41,8 @@ type Database struct {
 	Open func(t testing.TB) store.DB
 	// Faulty returns handles between which and the database stand faults.
 	Faulty func(t testing.TB, f *faultstore.Faults) store.DB
-	// Empty returns a further place of the same kind, without a schema.
-	Empty func(t testing.TB) Database
+	// Fresh returns a further place of the same kind, and Empty one without a schema.
+	Fresh, Empty func(t testing.TB) Database
 }
 
 // Databases returns one new place for each kind of database.
@@ -105,6 +105,7 @@ func sqliteIn(path string) Database {
 		Name:   "sqlite",
 		Open:   func(t testing.TB) store.DB { return handles(t, nil) },
 		Faulty: handles,
+		Fresh:  SQLite,
 		Empty:  func(t testing.TB) Database { return sqliteIn(filepath.Join(memdir.Dir(t), "daybook.db")) },
 	}
 }
@@ -112,7 +113,12 @@ func sqliteIn(path string) Database {
 // Postgres is a database of the test's own on the test server, with the schema and without a ledger, made when it is first
 // opened.
 func Postgres(t testing.TB) Database {
-	return PostgresAt(sync.OnceValue(func() string { return PostgresURL(t) }))
+	d := PostgresAt(sync.OnceValue(func() string { return PostgresURL(t) }))
+	d.Fresh = Postgres
+	d.Empty = func(t testing.TB) Database {
+		return PostgresAt(sync.OnceValue(func() string { return pgtest.URL(t) }))
+	}
+	return d
 }
 
 // PostgresURL is the address of a database of the test's own on the test server, with the schema and without a ledger.
@@ -125,7 +131,7 @@ func PostgresURL(t testing.TB) string {
 	return pgtest.Copy(t, script)
 }
 
-// PostgresAt is the database that an address names.
+// PostgresAt is the database that an address names. There is no further one.
 func PostgresAt(address func() string) Database {
 	handles := func(t testing.TB, f *faultstore.Faults) store.DB {
 		t.Helper()
@@ -138,9 +144,6 @@ func PostgresAt(address func() string) Database {
 		Name:   "postgres",
 		Open:   func(t testing.TB) store.DB { return handles(t, nil) },
 		Faulty: handles,
-		Empty: func(t testing.TB) Database {
-			return PostgresAt(sync.OnceValue(func() string { return pgtest.URL(t) }))
-		},
 	}
 }
 
