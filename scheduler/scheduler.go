@@ -119,6 +119,9 @@ func (s *Scheduler) Load(ctx context.Context, jobs []Job, retireOthers bool, now
 	for _, j := range jobs {
 		named[j.Name] = true
 		change := daybook.Revision{Job: j.Job, Home: s.o.Home}
+		if st, ok := known[j.Name]; !ok || !st.RetiredAt.IsZero() {
+			change.Left = s.begunElsewhere(j, now)
+		}
 		for _, name := range []string{j.Name, j.Formerly} {
 			named[name] = true
 			if st, ok := known[name]; ok && s.ends(st) && string(st.Definition) != string(j.Canonical()) {
@@ -195,6 +198,27 @@ func (s *Scheduler) endRevision(ctx context.Context, st daybook.JobState, after 
 		return nil
 	}
 	return calendar.LeftOut(old, fresh, now)
+}
+
+// begunElsewhere returns the windows that a job with zones, which is new here, comes too late for: they have begun where dates
+// begin first, and not yet where they begin last. They are left out, as any window is that began before its job came, and that is
+// told: for most subjects their hour is still to come.
+func (s *Scheduler) begunElsewhere(j Job, now time.Time) []daybook.Window {
+	first, ok := j.Schedule.(*calendar.Schedule)
+	if j.Zone != daybook.ZoneOfSubject || !ok {
+		return nil
+	}
+	there := *j.Job
+	there.Zone, there.Timezone = "", calendar.LastZone
+	last, err := s.o.Compile(there)
+	if err != nil {
+		s.o.Log.Warn("which windows have begun in other time zones cannot be worked out", "job", j.Name, "err", err)
+		return nil
+	}
+	if last, ok := last.Schedule.(*calendar.Schedule); ok {
+		return calendar.LeftOut(last, first, now)
+	}
+	return nil
 }
 
 // enter takes a job in, at the ledger's cursor.

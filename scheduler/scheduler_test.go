@@ -747,6 +747,49 @@ func TestAChangedScheduleLeavesNoWindowUnaccounted(t *testing.T) {
 	})
 }
 
+// A job with zones comes when its date has begun where dates begin first, and not where they begin last: the date is a row that
+// says so, with an alert for P0. A date that has begun everywhere, or nowhere, is none.
+func TestAJobWithZonesComesWhenItsDateHasBegun(t *testing.T) {
+	zoned := func(j *daybook.Job) {
+		j.Priority, j.Effects, j.Window, j.Zone = daybook.P0, daybook.Once, daybook.Day, daybook.ZoneOfSubject
+		j.Subjects = daybook.Listing{URL: "http://127.0.0.1:1/due"}
+	}
+	for _, c := range []struct {
+		says, at string
+		before   []daybook.Job
+		want     []string // until the next two have begun
+	}{
+		{"in between", "2026-03-09T22:00:00Z", nil, []string{"2026-03-10 skipped (schedule changed)", "2026-03-11 scheduled", "2026-03-12 scheduled"}},
+		{"two of them are under way", "2026-03-09T19:30:00Z", nil, []string{"2026-03-09 skipped (schedule changed)", "2026-03-10 skipped (schedule changed)", "2026-03-11 scheduled", "2026-03-12 scheduled"}},
+		{"it had none before", "2026-03-09T22:00:00Z", []daybook.Job{job("renew", "daily 09:00", func(j *daybook.Job) { zoned(j); j.Zone = "" })},
+			[]string{"2026-03-10 skipped (schedule changed)", "2026-03-11 scheduled", "2026-03-12 scheduled"}},
+	} {
+		t.Run(c.says, func(t *testing.T) {
+			storetest.Each(t, func(ctx context.Context, t *testing.T, s *store.Store) {
+				b := newBench(ctx, t, s, c.at)
+				if c.before != nil {
+					b.load(c.before...)
+				}
+				for range 2 { // loaded again nothing is added
+					b.load(job("renew", "daily 09:00", zoned))
+				}
+				b.to("2026-03-10T19:00:00Z")
+				b.finish()
+				b.to("2026-03-11T19:00:00Z")
+				rows := b.rows("renew")
+				for i := range rows {
+					rows[i] = strings.Replace(rows[i], " done", " scheduled", 1)
+				}
+				b.want("rows", rows, c.want...)
+				alerts, err := s.Alerts(ctx, true, 0)
+				if err != nil || len(alerts) != len(c.want)-2 || !strings.Contains(alerts[0].LastError, "it had begun in the first time zones when this definition came") {
+					t.Errorf("alerts %+v %v", alerts, err)
+				}
+			})
+		})
+	}
+}
+
 func TestTheOldDefinitionDecidesWhatFellUnderIt(t *testing.T) {
 	storetest.Each(t, func(ctx context.Context, t *testing.T, s *store.Store) {
 		b := newBench(ctx, t, s, "2026-03-01T00:00:00Z")

@@ -278,12 +278,16 @@ func (t *tx) leaveOut(ctx context.Context, c daybook.Revision, revision int64, f
 	if err != nil || c.Job.Priority != daybook.P0 {
 		return err
 	}
+	why := "the change of the schedule left it out"
+	if c.Job.Zone == daybook.ZoneOfSubject {
+		why = "it had begun in the first time zones when this definition came"
+	}
 	for _, r := range runs {
 		if !fresh[r.Key] {
 			continue
 		}
 		if err := t.insertAlerts(ctx, []*daybook.Alert{daybook.NewAlert(daybook.AlertJobLate, r.Key, r.Job, r.Priority,
-			fmt.Sprintf("window %s skipped: the change of the schedule left it out", r.Window.Label), "", now)}); err != nil {
+			fmt.Sprintf("window %s skipped: %s", r.Window.Label, why), "", now)}); err != nil {
 			return err
 		}
 	}
