@@ -30,29 +30,6 @@ type Acted struct {
 	Said Said
 }
 
-// Said is what a person said of an effect whose outcome was unknown, and what followed from that alone: the run may have moved on
-// since.
-type Said struct {
-	Step  string
-	As    daybook.Resolution
-	Whole bool           // the effect is the whole attempt
-	Asks  daybook.Reason // with AsAsk: who asks the far side; ReasonSettling is Daybook, ReasonUnsettled the work
-	Due   time.Time      // when the run goes on
-	Left  []string       // effects of the run that are unknown still
-}
-
-// saidOf is what follows from what a person said of a step of r, by the move that was decided.
-func saidOf(r *daybook.Run, step string, as daybook.Resolution, t daybook.Transition) Said {
-	s := Said{Step: step, As: as, Whole: !r.Steps, Asks: t.Reason, Due: t.Due}
-	for _, e := range t.Steps {
-		r = r.With(e)
-	}
-	for _, e := range r.OpenSteps() {
-		s.Left = append(s.Left, e.Step)
-	}
-	return s
-}
-
 // Replay lets dead runs run again: the same keys, the steps already done, failures reset. Each key is asked for by the
 // door replay and recorded as a trigger, whatever the answer: started, joined, reused or refused, by the table. The
 // answers are in the order of the keys, each key once.
@@ -205,40 +182,6 @@ func (c *Control) Undo(ctx context.Context, p Person, key daybook.Key, note stri
 		return a, err
 	}
 	a.Run, err = c.s.Run(ctx, key.Undo())
-	return a, err
-}
-
-// Resolve says what happened to an effect whose outcome is unknown: done, not-done, or ask, which asks the probe again.
-// step is the name of the effect; for a run that is one effect as a whole it is run. A reason is required unless as is
-// ask.
-//
-// Errors: CodeInvalid, no reason, another step, or another word; CodeNotFound; CodeConflict, no unknown outcome waits for
-// a person, or there is no probe to ask.
-func (c *Control) Resolve(ctx context.Context, p Person, key daybook.Key, step string, as daybook.Resolution, note string) (Acted, error) {
-	switch as {
-	case daybook.AsDone, daybook.AsNotDone, daybook.AsAsk:
-	default:
-		return Acted{}, badResolution(as)
-	}
-	policy := daybook.Policy{}
-	if as == daybook.AsAsk {
-		var err error
-		if policy, err = c.policyOf(ctx, key.Job()); err != nil && daybook.CodeOf(err) != daybook.CodeNotFound {
-			return Acted{}, err
-		}
-	}
-	var s Said
-	a, err := c.act(ctx, p, key, "resolve", note, as != daybook.AsAsk, func(r *daybook.Run, who, note string, now time.Time) (daybook.Transition, error) {
-		if err := CheckOpenStep(r, step); err != nil {
-			return daybook.Transition{}, err
-		}
-		t, err := r.ResolveStep(step, as, policy, who, note, now)
-		if err == nil {
-			s = saidOf(r, step, as, t)
-		}
-		return t, err
-	})
-	a.Said = s
 	return a, err
 }
 

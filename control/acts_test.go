@@ -157,7 +157,7 @@ func TestTheLifeOfALetter(t *testing.T) {
 		if _, err := b.Dismiss(b.ctx, ops, k, ""); daybook.CodeOf(err) != daybook.CodeInvalid {
 			t.Errorf("without a reason: %v", err)
 		}
-		_, err := b.Resolve(b.ctx, ops, k, "run", daybook.AsDone, "I looked")
+		_, err := b.Resolve(b.ctx, ops, k, control.Word{Step: "run", As: daybook.AsDone}, "I looked")
 		conflict("resolve what is known", err)
 		_, err = b.Cancel(b.ctx, ops, k, "no")
 		conflict("cancel what ended", err)
@@ -212,19 +212,19 @@ func TestAnUnknownOutcomeIsResolvedByAPerson(t *testing.T) {
 			{"run", "notdone", "x", daybook.CodeInvalid},
 			{"run", daybook.AsAsk, "", daybook.CodeConflict}, // there is no probe
 		} {
-			if _, err := b.Resolve(b.ctx, ops, k, c.step, c.as, c.note); daybook.CodeOf(err) != c.code || daybook.HintOf(err) == "" {
+			if _, err := b.Resolve(b.ctx, ops, k, control.Word{Step: c.step, As: c.as}, c.note); daybook.CodeOf(err) != c.code || daybook.HintOf(err) == "" {
 				t.Errorf("%+v: %v, hint %q", c, err, daybook.HintOf(err))
 			}
 		}
-		a, err := b.Resolve(b.ctx, ops, k, "run", daybook.AsNotDone, "not in the bank's list")
+		a, err := b.Resolve(b.ctx, ops, k, control.Word{Step: "run", As: daybook.AsNotDone}, "not in the bank's list")
 		if err != nil || a.Run.State != daybook.Retryable || a.Run.WireKey() != "renew:2026-10-26#run@2" || a.Run.Effect.SettledBy != "ops" {
 			t.Fatalf("not done: %+v %v", a.Run, err)
 		}
 		b.end(k, daybook.Outcome{Result: daybook.ResultUnknown})
-		if a, err = b.Resolve(b.ctx, ops, k, "run", daybook.AsDone, "it is in the list now"); err != nil || a.Run.State != daybook.Done || a.Run.Letter.State != daybook.LetterSettled {
+		if a, err = b.Resolve(b.ctx, ops, k, control.Word{Step: "run", As: daybook.AsDone}, "it is in the list now"); err != nil || a.Run.State != daybook.Done || a.Run.Letter.State != daybook.LetterSettled {
 			t.Fatalf("done: %+v %v", a.Run, err)
 		}
-		if _, err = b.Resolve(b.ctx, ops, k, "run", daybook.AsDone, "twice"); daybook.CodeOf(err) != daybook.CodeConflict {
+		if _, err = b.Resolve(b.ctx, ops, k, control.Word{Step: "run", As: daybook.AsDone}, "twice"); daybook.CodeOf(err) != daybook.CodeConflict {
 			t.Errorf("twice: %v", err)
 		}
 
@@ -233,7 +233,7 @@ func TestAnUnknownOutcomeIsResolvedByAPerson(t *testing.T) {
 		r := b.claim(asked)
 		finding := daybook.Finding{Answer: daybook.CannotTell, WireKey: string(asked)}
 		storetest.Apply(b.ctx, t, b.s, r.Settle([]daybook.Finding{finding}, b.policy(asked), b.now, b.now))
-		if a, err = b.Resolve(b.ctx, ops, asked, "run", daybook.AsAsk, ""); err != nil || a.Run.Reason != daybook.ReasonSettling {
+		if a, err = b.Resolve(b.ctx, ops, asked, control.Word{Step: "run", As: daybook.AsAsk}, ""); err != nil || a.Run.Reason != daybook.ReasonSettling {
 			t.Errorf("ask again: %+v %v", a.Run, err)
 		}
 		if _, err = b.Cancel(b.ctx, ops, asked, "stop"); daybook.CodeOf(err) != daybook.CodeConflict {
@@ -359,7 +359,7 @@ func TestADecisionIsAboutTheAttemptThatThePersonKnew(t *testing.T) {
 		b.renew()
 		b.unknown(k)
 		saysNo := func(c *control.Control) error {
-			_, err := c.Resolve(b.ctx, ops, k, daybook.StepRun, daybook.AsNotDone, "looked")
+			_, err := c.Resolve(b.ctx, ops, k, control.Word{Step: daybook.StepRun, As: daybook.AsNotDone}, "looked")
 			return err
 		}
 		other := func() { // somebody else was first, the work was tried again, and how that ended is unknown
@@ -371,6 +371,44 @@ func TestADecisionIsAboutTheAttemptThatThePersonKnew(t *testing.T) {
 		err := saysNo(control.New(&late{b.s, other}, control.Options{Clock: nowOf(b)}))
 		if r := b.run(k); !errors.Is(err, daybook.ErrConflict) || r.State != daybook.Dead || r.Effect.State != daybook.EffectUnknown || r.Effect.Generation != 2 {
 			t.Errorf("%v; %s %+v", err, r.State, r.Effect)
+		}
+	})
+}
+
+// Whoever looked some time ago says so of the attempt he looked into; once there are several, "not done" without it is no answer.
+func TestNotDoneIsSaidOfAnAttempt(t *testing.T) {
+	lite(t, func(b *bench) {
+		const k = "renew:2026-10-26"
+		b.renew()
+		b.unknown(k)
+		say := func(as daybook.Resolution, attempt int) error {
+			_, err := b.Resolve(b.ctx, ops, k, control.Word{Step: daybook.StepRun, As: as, Attempt: attempt}, "looked")
+			return err
+		}
+		if err := say(daybook.AsNotDone, 0); err != nil {
+			t.Fatal(err)
+		}
+		b.end(k, daybook.Outcome{Result: daybook.ResultUnknown, Error: "cut off"})
+		for attempt, want := range []string{
+			"renew:2026-10-26 was tried 2 times: which attempt did nothing?",
+			"renew:2026-10-26 was tried again: attempt 2 is the last, and attempt 1 is spoken of",
+		} {
+			err := say(daybook.AsNotDone, attempt)
+			if !errors.Is(err, daybook.ErrConflict) || err.Error() != want || !strings.Contains(daybook.HintOf(err), "look at the far side for renew:2026-10-26#run@2") {
+				t.Errorf("attempt %d: %v (%s)", attempt, err, daybook.HintOf(err))
+			}
+		}
+		if err := say(daybook.AsDone, 1); !errors.Is(err, daybook.ErrConflict) {
+			t.Errorf("done of attempt 1: %v", err)
+		}
+		if r := b.run(k); r.State != daybook.Dead || r.Effect.State != daybook.EffectUnknown || r.Effect.Generation != 2 {
+			t.Errorf("%s %+v", r.State, r.Effect)
+		}
+		if do := b.Resolving(b.ctx, b.run(k)).String(); do != `daybook run resolve renew:2026-10-26 --step run --as "done|not-done" --attempt 2 --reason …` {
+			t.Errorf("the command is %s", do)
+		}
+		if err := say(daybook.AsNotDone, 2); err != nil {
+			t.Error(err)
 		}
 	})
 }

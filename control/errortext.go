@@ -181,6 +181,9 @@ func resolveCommand(k daybook.Key, r *daybook.Run, asks bool) daybook.Text {
 	if asks {
 		as = "done|not-done|ask"
 	}
+	if r.Attempts > 1 {
+		return command("daybook run resolve %s --step %s --as \"%s\" --attempt %d --reason …", k, r.OpenStep(), as, r.Attempts)
+	}
 	return command("daybook run resolve %s --step %s --as \"%s\" --reason …", k, r.OpenStep(), as)
 }
 

@@ -53,7 +53,7 @@ func TestEveryDoorFindsWhatStandsUnderTheOldName(t *testing.T) {
 		if a := answers[1]; a.Exit != daybook.ExitNotFound {
 			t.Errorf("replay of what is not there: %s", a.Line())
 		}
-		if acted, err := b.Resolve(b.ctx, ops, "charge:2026-10-22", daybook.StepRun, daybook.AsDone, "seen in the book"); err != nil || acted.Key != "renew:2026-10-22" || acted.Run.State != daybook.Done {
+		if acted, err := b.Resolve(b.ctx, ops, "charge:2026-10-22", control.Word{Step: daybook.StepRun, As: daybook.AsDone}, "seen in the book"); err != nil || acted.Key != "renew:2026-10-22" || acted.Run.State != daybook.Done {
 			t.Errorf("resolve: %+v %v", acted, err)
 		}
 		if acted, err := b.Dismiss(b.ctx, ops, "charge:2026-10-21", "customer left"); err != nil || acted.Key != "renew:2026-10-21" {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/control"
 	"github.com/daybook-run/daybook/internal/lang"
 	"github.com/daybook-run/daybook/store/storetest"
 )
@@ -76,7 +77,7 @@ func TestAResolveIsToldByWhatWasSaid(t *testing.T) {
 				}
 				b.at(utc("2026-10-27T12:00:00"))
 				b.beat(daybook.Node{})
-				a, err := b.Resolve(b.ctx, ops, k, step, c.as, "looked")
+				a, err := b.Resolve(b.ctx, ops, k, control.Word{Step: step, As: c.as}, "looked")
 				if err != nil {
 					t.Fatal(err)
 				}

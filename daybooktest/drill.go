@@ -134,7 +134,7 @@ func (d *drill) pass(before int, count func() int, until func(*daybook.Run) bool
 			if count() != before {
 				as = daybook.AsDone
 			}
-			if _, err := d.e.Control().Resolve(d.t.Context(), person, d.key, daybook.StepRun, as, "the book of the far side says so"); err != nil {
+			if _, err := d.e.Control().Resolve(d.t.Context(), person, d.key, control.Word{Step: daybook.StepRun, As: as, Attempt: r.Attempts}, "the book of the far side says so"); err != nil {
 				d.t.Fatalf("drill %s: %v", d.key, err)
 			}
 		case !r.State.Live():

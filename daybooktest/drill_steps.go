@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/control"
 )
 
 // marksSteps reports whether the work of the job marks its own steps.
@@ -96,7 +97,7 @@ func (d *drill) settle(r *daybook.Run) {
 			as = daybook.AsDone
 		}
 		d.edges.mu.Unlock()
-		if _, err := d.e.Control().Resolve(d.t.Context(), person, r.Key, s.Step, as, "the work has said so"); err != nil {
+		if _, err := d.e.Control().Resolve(d.t.Context(), person, r.Key, control.Word{Step: s.Step, As: as, Attempt: r.Attempts}, "the work has said so"); err != nil {
 			d.t.Fatalf("drill %s: %v", r.Key, err)
 		}
 	}

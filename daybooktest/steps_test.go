@@ -189,7 +189,7 @@ func TestStepsLoseTheWorkerAnywhere(t *testing.T) {
 				if n.receipts > receipts {
 					as = daybook.AsDone
 				}
-				if _, err := e.Control().Resolve(t.Context(), control.Person{Name: "ops"}, key, "receipt", as, "looked"); err != nil {
+				if _, err := e.Control().Resolve(t.Context(), control.Person{Name: "ops"}, key, control.Word{Step: "receipt", As: as}, "looked"); err != nil {
 					t.Fatal(err)
 				}
 				e.Run()
@@ -316,7 +316,7 @@ func TestAPersonLetsTheWorkAskAgain(t *testing.T) {
 					t.Fatalf("%s is %s, letter %+v", key, r.State, r.Letter)
 				}
 				answer = says
-				if _, err := e.Control().Resolve(t.Context(), ops, key, "charge", daybook.AsAsk, ""); err != nil {
+				if _, err := e.Control().Resolve(t.Context(), ops, key, control.Word{Step: "charge", As: daybook.AsAsk}, ""); err != nil {
 					t.Fatal(err)
 				}
 				e.Advance(10 * time.Minute)

@@ -44,7 +44,7 @@ func TestTheStoryOfADay(t *testing.T) {
 		e.At(instant("2026-03-02T01:00:00Z")) // 02:00 in Berlin
 		e.Advance(time.Minute + 10*time.Second)
 		ops := control.Person{Name: "ops"}
-		if _, err := e.Control().Resolve(t.Context(), ops, "renew:2026-03-02/b", "charge", daybook.AsDone, "the bank has it"); err != nil {
+		if _, err := e.Control().Resolve(t.Context(), ops, "renew:2026-03-02/b", control.Word{Step: "charge", As: daybook.AsDone}, "the bank has it"); err != nil {
 			t.Fatal(err)
 		}
 		e.Advance(time.Minute)

@@ -443,7 +443,7 @@ func TestALetterOfASubjectStaysAnnounced(t *testing.T) {
 		if err != nil || len(letters) != 1 || letters[0].Kind != daybook.LetterUnknown {
 			t.Fatalf("letters: %+v %v", letters, err)
 		}
-		if _, err := e.Control().Resolve(t.Context(), person, letters[0].Key, daybook.StepRun, daybook.AsNotDone, "the book does not have it"); err != nil {
+		if _, err := e.Control().Resolve(t.Context(), person, letters[0].Key, control.Word{Step: daybook.StepRun, As: daybook.AsNotDone}, "the book does not have it"); err != nil {
 			t.Fatal(err)
 		}
 		e.Run()

@@ -327,7 +327,10 @@ func (m *matrix) sealed() {
 		"dismiss": func() error { _, err := c.Dismiss(ctx, ops, m.key, "never mind"); return err },
 		"cancel":  func() error { _, err := c.Cancel(ctx, ops, m.key, "never mind"); return err },
 		"reopen":  func() error { _, err := c.Reopen(ctx, ops, m.key, "again"); return err },
-		"resolve": func() error { _, err := c.Resolve(ctx, ops, m.key, "second", daybook.AsNotDone, "looked"); return err },
+		"resolve": func() error {
+			_, err := c.Resolve(ctx, ops, m.key, control.Word{Step: "second", As: daybook.AsNotDone}, "looked")
+			return err
+		},
 	}
 	for name, act := range acts {
 		if err := act(); daybook.CodeOf(err) != daybook.CodeConflict {
@@ -410,7 +413,7 @@ func (m *matrix) letter(u *daybook.Run) {
 	}
 	m.bank.says = nil
 	for _, o := range u.OpenSteps() {
-		if _, err := m.e.Control().Resolve(m.t.Context(), ops, u.Key, o.Step, as, "looked"); err != nil {
+		if _, err := m.e.Control().Resolve(m.t.Context(), ops, u.Key, control.Word{Step: o.Step, As: as, Attempt: u.Attempts}, "looked"); err != nil {
 			m.t.Fatal(err)
 		}
 	}

@@ -210,7 +210,7 @@ func TestUndoThatFails(t *testing.T) {
 		}
 		_, err := e.Control().Dismiss(t.Context(), ops, key.Undo(), "no idea")
 		refused(t, err)
-		if _, err := e.Control().Resolve(t.Context(), ops, key.Undo(), "first", daybook.AsDone, "the bank has it"); err != nil {
+		if _, err := e.Control().Resolve(t.Context(), ops, key.Undo(), control.Word{Step: "first", As: daybook.AsDone}, "the bank has it"); err != nil {
 			t.Fatal(err)
 		}
 		e.Run()
@@ -262,7 +262,7 @@ func TestUndoLosesTheWorkerAnywhere(t *testing.T) {
 						if slices.ContainsFunc(s.book[before:], func(b string) bool { return b[:len(o.WireKey())] == o.WireKey() }) {
 							as = daybook.AsDone
 						}
-						if _, err := e.Control().Resolve(t.Context(), ops, u.Key, o.Step, as, "looked"); err != nil {
+						if _, err := e.Control().Resolve(t.Context(), ops, u.Key, control.Word{Step: o.Step, As: as, Attempt: u.Attempts}, "looked"); err != nil {
 							t.Fatal(err)
 						}
 					}

@@ -211,7 +211,7 @@ func TestALostClaimOfOnceOnlyWork(t *testing.T) {
 		if alerts, err := d.Store().Alerts(t.Context(), true, 10); err != nil || len(alerts) != 1 || alerts[0].Key != "backup:2026-03-01" || alerts[0].Kind != daybook.AlertUnknownOutcome {
 			t.Errorf("alerts %+v, %v", alerts, err)
 		}
-		if _, err := d.Control().Resolve(t.Context(), ops, "backup:2026-03-01", daybook.StepRun, daybook.AsNotDone, "looked at the disk"); err != nil {
+		if _, err := d.Control().Resolve(t.Context(), ops, "backup:2026-03-01", control.Word{Step: daybook.StepRun, As: daybook.AsNotDone}, "looked at the disk"); err != nil {
 			t.Fatal(err)
 		}
 		d.pass(0) // a serve does not try it

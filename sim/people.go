@@ -159,9 +159,15 @@ func (w *World) resolve(r row) {
 		} else {
 			w.asks.said[x] = string(as)
 		}
+		run, err := w.store.Run(w.ctx, daybook.Key(r.key))
+		if err != nil {
+			w.fault("look at %s: %v", r.key, err)
+			return
+		}
+		word := control.Word{Step: st.step, As: as, Attempt: run.Attempts}
 		w.twice(func() {
-			w.act(fmt.Sprintf("resolve %s %s as %s", r.key, st.step, as), func(c *control.Control, p control.Person) error {
-				_, err := c.Resolve(w.ctx, p, daybook.Key(r.key), st.step, as, "looked at the book")
+			w.act(fmt.Sprintf("resolve %s %s of attempt %d as %s", r.key, st.step, run.Attempts, as), func(c *control.Control, p control.Person) error {
+				_, err := c.Resolve(w.ctx, p, daybook.Key(r.key), word, "looked at the book")
 				return err
 			})
 		})

@@ -13,6 +13,7 @@ import (
 // resolveFlags say what happened to an effect.
 type resolveFlags struct {
 	step, as, reason, confirm string
+	attempt                   int
 	dry                       bool
 }
 
@@ -29,6 +30,7 @@ func newRunResolve(a *app) *cobra.Command {
 	f.SortFlags = false
 	f.StringVar(&o.step, "step", "", "the effect; run is the whole run as one effect (required; run show lists them)")
 	f.StringVar(&o.as, "as", "", "done: it happened; not-done: it did not, and is tried again; ask: the probe is asked again (required)")
+	f.IntVar(&o.attempt, "attempt", 0, "the attempt that was looked into (required for not-done once there are several; run show counts them)")
 	reasonFlag(cmd, &o.reason)
 	f.StringVar(&o.confirm, "confirm", "", textFlagConfirm)
 	writing(cmd, &o.dry)
@@ -53,7 +55,11 @@ func (a *app) runResolve(ctx context.Context, key daybook.Key, o resolveFlags) e
 		if err := control.CheckOpenStep(r, o.step); err != nil {
 			return err
 		}
-		rule, err := a.resolution(ctx, c, key.Job(), o.step, as)
+		w := control.Word{Step: o.step, As: as, Attempt: o.attempt}
+		if w.Attempt == 0 && o.confirm == "" && !a.flags.yes && a.interactive() {
+			w.Attempt = r.Attempts // it is read before it is confirmed
+		}
+		rule, err := a.resolution(ctx, c, key.Job(), w)
 		if err != nil {
 			return err
 		}
@@ -67,7 +73,7 @@ func (a *app) runResolve(ctx context.Context, key daybook.Key, o resolveFlags) e
 				return err
 			}
 		}
-		done, err := c.Resolve(ctx, a.person(), key, o.step, as, o.reason)
+		done, err := c.Resolve(ctx, a.person(), key, w, o.reason)
 		if err != nil {
 			return err
 		}
@@ -76,9 +82,9 @@ func (a *app) runResolve(ctx context.Context, key daybook.Key, o resolveFlags) e
 }
 
 // resolution is the rule by which a run is resolved.
-func (a *app) resolution(ctx context.Context, c *control.Control, job, step string, as daybook.Resolution) (func(*daybook.Run, string, string, time.Time) (daybook.Transition, error), error) {
+func (a *app) resolution(ctx context.Context, c *control.Control, job string, w control.Word) (func(*daybook.Run, string, string, time.Time) (daybook.Transition, error), error) {
 	policy := daybook.Policy{}
-	if as == daybook.AsAsk {
+	if w.As == daybook.AsAsk {
 		v, err := c.Job(ctx, job)
 		if err != nil {
 			return nil, err
@@ -88,7 +94,11 @@ func (a *app) resolution(ctx context.Context, c *control.Control, job, step stri
 		}
 	}
 	return func(r *daybook.Run, who, note string, now time.Time) (daybook.Transition, error) {
-		return r.ResolveStep(step, as, policy, who, note, now)
+		t, err := r.ResolveStep(w.Step, w.As, policy, who, note, now)
+		if err == nil {
+			err = w.About(r)
+		}
+		return t, err
 	}, nil
 }
 

@@ -279,7 +279,7 @@ func (b *boundaries) settled(c *control.Control, n *boundary) bool {
 		if b.happened(n, e.Step) {
 			as = daybook.AsDone
 		}
-		if _, err := c.Resolve(b.t.Context(), ops, r.Key, e.Step, as, "looked"); err != nil {
+		if _, err := c.Resolve(b.t.Context(), ops, r.Key, control.Word{Step: e.Step, As: as, Attempt: r.Attempts}, "looked"); err != nil {
 			b.t.Fatal(err)
 		}
 	}

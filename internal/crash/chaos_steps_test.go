@@ -321,7 +321,7 @@ func (p *people) resolve(ctx context.Context, key daybook.Key) error {
 				as = daybook.AsDone
 			}
 		}
-		if _, err := p.desk.Resolve(ctx, ops, key, e.Step, as, "looked into the book"); err != nil {
+		if _, err := p.desk.Resolve(ctx, ops, key, control.Word{Step: e.Step, As: as, Attempt: r.Attempts}, "looked into the book"); err != nil {
 			return err
 		}
 	}

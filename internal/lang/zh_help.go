@@ -142,6 +142,7 @@ var zhHelp = map[string]string{
 	"A cancelled run is scheduled again; a dismissed letter is open again, and can be replayed.":                                                     "已取消的运行重新进入待运行；已关闭的死信重新打开，可以重放。",
 	"Say what happened to an effect whose outcome is unknown":                                                                                        "说明结果未知的副作用究竟怎样",
 	"Look at the far side first: the wire key is what it got as idempotency key. done: the effect is never begun\nagain. not-done: it is begun again, under the next wire key. ask: the probe is asked once more.\nWhat touches money (P0) is confirmed by typing its key, or with --confirm=KEY.": "先到对方系统查看：对外幂等键就是它收到的幂等键。done：副作用不会再次开始。\nnot-done：再次开始，使用下一个对外幂等键。ask：再核实一次。\n涉及资金的（P0）要输入它的键来确认，或用 --confirm=KEY。",
+	"the attempt that was looked into (required for not-done once there are several; run show counts them)": "查看过的是第几次执行（执行过多次时，not-done 必填；次数见 daybook run show）",
 	"the effect; run is the whole run as one effect (required; run show lists them)":                        "副作用；run 是把整个运行当作一个副作用（必填；用 daybook run show 查看）",
 	"done: it happened; not-done: it did not, and is tried again; ask: the probe is asked again (required)": "done：已发生；not-done：没有发生，再试一次；ask：再核实一次（必填）",
 	"at most so many": "最多这么多",
