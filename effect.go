@@ -44,7 +44,8 @@ type EffectOf[T any] struct {
 	// Settles is how long after the last try a probe's no begins to count; 0: what the job says.
 	Settles time.Duration
 	// Optional says that the work does without the effect when it does not happen: by a refusal, say, after which it takes
-	// another way. Else a run whose attempt was told so is not done, whatever its function returns.
+	// another way. Else a run whose attempt was told so is not done, whatever its function returns. While it is not known whether
+	// it happened no other effect begins, and once a later one happened, or may have, it does not begin again.
 	Optional bool
 }
 

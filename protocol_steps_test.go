@@ -133,6 +133,14 @@ func (l *ledger) apply(m Transition) bool {
 // check compares the row with the books.
 func (l *ledger) check() {
 	r := l.row
+	if l.says.Optional { // then the receipt is the other way of the charge
+		switch both := l.far[0].charges + l.far[1].charges; {
+		case both > 1:
+			l.fail("it happened both ways")
+		case both == 0 && r.State == Done:
+			l.fail("the run is done, and it happened in no way")
+		}
+	}
 	for i, name := range stepNames {
 		f := &l.far[i]
 		if f.charges > 1 {
@@ -143,7 +151,7 @@ func (l *ledger) check() {
 		switch {
 		case e != nil && e.State == EffectDone && f.charges == 0:
 			l.fail("%s is done, and the far side knows nothing of it", name)
-		case r.State == Done && f.charges == 0:
+		case r.State == Done && f.charges == 0 && !l.says.Optional:
 			l.fail("the run is done, and %s never happened", name)
 		case l.past.number > 0:
 		case r.State == Dead && r.Letter.Kind == LetterFailed && happened && (e == nil || e.State != EffectDone):
@@ -271,6 +279,9 @@ func (l *ledger) come() {
 		return
 	}
 	ask := StepAsk{Step: stepNames[k.at], Says: l.says}
+	if k.at > 0 {
+		ask.Says.Optional = false
+	}
 	if k.at == 0 && l.pick(10) == 0 { // it fails before it comes to anything
 		l.end(k, Outcome{Result: ResultUnclear, Error: "failed before"})
 		return
@@ -279,15 +290,21 @@ func (l *ledger) come() {
 	if l.bug == "forgetful" && a.Do == StepStop && a.Record != nil && a.Record.State == EffectUnknown {
 		a = StepAnswer{Do: StepBegin, Record: a.Record.begun(k.run, ask, l.now), Write: true}
 	}
+	if e := k.run.StepRecord(ask.Step); a.Do == StepStop && k.run.CancelledBy == "" && (l.bug == "eager" && k.at == 1 && e == nil || l.bug == "returning" && k.at == 0 && e.State == EffectNotDone) {
+		if e == nil {
+			e = &StepRecord{Key: k.run.Key, Step: ask.Step, Generation: 1, Order: len(k.run.Records) + 1, State: EffectNotDone}
+		}
+		a = StepAnswer{Do: StepBegin, Record: e.begun(k.run, ask, l.now), Write: true}
+	}
 	if a.Write && !l.put(k, a.Record) {
 		k.over = true // it lost the run, or reads again: the next attempt is as good
 		return
 	}
 	switch a.Do {
 	case StepSkip:
-		k.at++
+		k.skip(l)
 	case StepStop:
-		l.end(k, OutcomeOf(a.Err))
+		l.told(k, a.Err)
 	case StepBegin:
 		k.began = true
 	case StepAsks:
@@ -299,13 +316,31 @@ func (l *ledger) come() {
 		}
 		switch b := next.Stepped(); b.Do {
 		case StepSkip:
-			k.at++
+			k.skip(l)
 		case StepBegin:
 			k.began = true
 		case StepStop:
-			l.end(k, OutcomeOf(b.Err))
+			l.told(k, b.Err)
 		}
 	}
+}
+
+// skip goes on behind an effect that is done: it needs no other way.
+func (k *errand) skip(l *ledger) {
+	if k.at++; l.says.Optional {
+		k.at = len(stepNames)
+	}
+}
+
+// told ends an attempt that was told that an effect did not happen, or may not begin. Where there is another way it is taken, by work that
+// does not care also when nothing is known.
+func (l *ledger) told(k *errand, err error) {
+	o := OutcomeOf(err)
+	if l.says.Optional && k.at == 0 && (o.Result == ResultNotDone || o.Result == ResultPermanent || l.pick(2) == 0) {
+		k.at++
+		return
+	}
+	l.end(k, o)
 }
 
 func (l *ledger) send() {
@@ -351,14 +386,14 @@ func (l *ledger) tell() {
 		return
 	}
 	if next.State == EffectDone {
-		k.at++
+		k.skip(l)
 		return
 	}
 	if l.pick(5) == 0 { // the work does not care, and goes on or says that all is well
 		k.at++
 		return
 	}
-	l.end(k, OutcomeOf(next.Stepped().Err))
+	l.told(k, next.Stepped().Err)
 }
 
 func (l *ledger) end(k *errand, o Outcome) {
@@ -367,11 +402,11 @@ func (l *ledger) end(k *errand, o Outcome) {
 	r := *k.run
 	r.CancelledBy = l.row.CancelledBy
 	for _, e := range r.Records { // an attempt that skipped what failed does not say that all is well
-		if o.Result == ResultDone && e.State != EffectDone {
+		if o.Result == ResultDone && e.State != EffectDone && !l.says.Optional {
 			o.Result = ResultUnclear
 		}
 	}
-	if o.Result == ResultDone && len(r.Records) < len(stepNames) {
+	if o.Result == ResultDone && len(r.Records) < len(stepNames) && !l.says.Optional {
 		o.Result = ResultUnclear
 	}
 	l.apply(r.Next(o, l.policy(), l.now))
@@ -535,8 +570,21 @@ var stepWorlds = []struct {
 	{"both", "probe remembers", StepPolicy{Asks: true}},
 }
 
+// otherWays are worlds in which the receipt is the other way of the charge. A ledger that forgot is not told of them: it asks about each
+// effect by itself.
+var otherWays = []struct {
+	name, job string
+	says      StepPolicy
+}{
+	{"another way", "", StepPolicy{Optional: true}},
+	{"another way, job", "probe", StepPolicy{Optional: true}},
+	{"another way, job remembers", "probe remembers", StepPolicy{Optional: true}},
+	{"another way, work", "", StepPolicy{Asks: true, Optional: true}},
+	{"another way, memory", "", StepPolicy{Remembers: 24 * time.Hour, Optional: true}},
+}
+
 func TestStepsHappenAtMostOnce(t *testing.T) {
-	for _, world := range stepWorlds {
+	for _, world := range slices.Concat(stepWorlds, otherWays) {
 		t.Run(world.name, func(t *testing.T) {
 			done := 0
 			for seed := range uint64(*lives) * 5 {
@@ -564,6 +612,8 @@ func TestPlantedBugsOfSteps(t *testing.T) {
 		{"impatient", "probe", StepPolicy{}},                     // a no counts at once
 		{"forgetful", "", StepPolicy{Remembers: 24 * time.Hour}}, // what may not begin is begun
 		{"hasty", "", StepPolicy{}},                              // a person looks before everything has landed
+		{"eager", "probe", StepPolicy{Optional: true}},           // the other way begins although nothing is known
+		{"returning", "", StepPolicy{Optional: true}},            // and what was gone on without begins again
 	} {
 		t.Run(c.bug, func(t *testing.T) {
 			for seed := range uint64(20_000) {

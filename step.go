@@ -54,7 +54,8 @@ type StepPolicy struct {
 	Undo      string        // a line for the shell that does; empty: none
 	Remembers time.Duration // how long it answers a repeated wire key; 0: what the job says
 	Settles   time.Duration // a no counts only this long after the last try ended; 0: what the job says
-	// Optional says that the work does without it when it does not happen: the run may be done all the same.
+	// Optional says that the work does without it when it does not happen, perhaps by another way: the run may be done all the
+	// same.
 	Optional bool
 }
 
@@ -211,10 +212,34 @@ func (p Policy) ofStep(e *StepRecord) Policy {
 // about what is open, so that it is settled.
 func (r *Run) ComeTo(ask StepAsk, p Policy, now time.Time) StepAnswer {
 	a := r.comeTo(ask, p, now)
-	if r.CancelledBy != "" && a.Do == StepBegin && (a.Write || ask.Plain) { // else it had begun before, and only the answer was lost
+	if a.Do != StepBegin || !a.Write && !ask.Plain { // it had begun before, and only the answer was lost
+		return a
+	}
+	if r.CancelledBy != "" {
 		return deny(r.StepRecord(ask.Step), NotDone(Conflict("%s asked for the end of %s: nothing more of it begins", r.CancelledBy, r.Key)))
 	}
+	if o := r.undecided(ask.Step); o != nil && !ask.Plain {
+		return deny(r.StepRecord(ask.Step), Unknown(Conflict("effect %s may be the other way of effect %s, and whether that happened is not known yet", ask.Step, o.Step).
+			WithHint("the work ends here, and goes on once that is settled")))
+	}
 	return a
+}
+
+// undecided returns an effect other than step that the work does without, and of which it is not known whether it happened:
+// whatever begins now may be done instead of it.
+func (r *Run) undecided(step string) *StepRecord {
+	for _, o := range r.Records {
+		if o.Step != step && o.open() && o.Says.Optional {
+			return o
+		}
+	}
+	return nil
+}
+
+// wentOn reports whether the work did without an effect, and has gone on: a later one happened, or may have. Should that be its other
+// way, the effect must not happen any more: one that did not stays so.
+func (r *Run) wentOn(e *StepRecord, optional bool) bool {
+	return optional && !e.Plain && slices.ContainsFunc(r.Records, func(o *StepRecord) bool { return o.Order > e.Order && o.happened() })
 }
 
 func (r *Run) comeTo(ask StepAsk, p Policy, now time.Time) StepAnswer {
@@ -253,6 +278,9 @@ func (r *Run) comeTo(ask StepAsk, p Policy, now time.Time) StepAnswer {
 		return deny(e, Permanent(Conflict("effect %s is new, and this attempt did not come to effect %s, which is %s", e.Step, o.Step, o.State).
 			WithHint("was it renamed? Between attempts of one run effects keep their names and their order")))
 	}
+	if (e.State == EffectNotDone && e.Tries > 0 || e.State == EffectRefused) && r.wentOn(e, e.Says.Optional || ask.Says.Optional) {
+		return r.seen(r.without(e), ask)
+	}
 	was := e
 	e = r.gate(e)
 	switch e.State {
@@ -285,10 +313,18 @@ func (r *Run) comeToOpen(e *StepRecord, ask StepAsk, p Policy, now time.Time) St
 	switch {
 	case ask.Says.Asks && c.Asked != CannotTell:
 		return StepAnswer{Do: StepAsks, Record: &c, Write: true}
-	case (ask.Says.Asks || !p.asks(r) || c.Asked == CannotTell) && q.remembersAt(&c, now):
+	case (ask.Says.Asks || !p.asks(r) || c.Asked == CannotTell) && q.remembersAt(&c, now) && !r.wentOn(&c, ask.Says.Optional):
 		return StepAnswer{Do: StepBegin, Record: c.begun(r, ask, now), Write: true}
 	}
 	return stop(&c, Unknown(Conflict("whether %s happened is unknown, and is settled first", c.Named())))
+}
+
+// without ends a call for an effect that the work went on without.
+func (r *Run) without(e *StepRecord) StepAnswer {
+	if e.State == EffectRefused {
+		return stop(e, Permanent(Conflict("%s was refused for good: %s", e.Named(), e.Error)))
+	}
+	return stop(e, NotDone(Conflict("%s did not happen, and the work has gone on without it: it does not begin again", e.Named())))
 }
 
 // seen notes, where it is not noted yet, that this attempt came to a step, and by which call.
@@ -404,7 +440,7 @@ func (r *Run) StepFound(e *StepRecord, found []Finding, p Policy, askedAt, now t
 	case askedAt.Before(c.EndedAt.Add(p.ofStep(&c).Settles)):
 		c.State, c.Asked = EffectUnknown, No
 		c.Error = fmt.Sprintf("the far side does not have it yet; a no counts from %s on", c.EndedAt.Add(p.ofStep(&c).Settles).UTC().Format(time.RFC3339))
-	case c.Forgotten() && r.State == Running && c.Seen == r.Fence && r.CancelledBy == "": // nothing was tried here: the work goes on with it
+	case c.Forgotten() && r.State == Running && c.Seen == r.Fence && r.CancelledBy == "" && r.undecided(c.Step) == nil && !r.wentOn(&c, c.Says.Optional): // nothing was tried here: the work goes on with it
 		c.renew(EffectNotDone, "probe")
 		return c.begun(r, StepAsk{Step: c.Step, Says: c.Says, Call: c.Call}, now), learned
 	default:

@@ -152,7 +152,7 @@ func (r *Run) SettleSteps(found map[string][]Finding, p Policy, askedAt, now tim
 		next, learned := c.StepFound(&was, answers, p, askedAt, now)
 		c.Records[i] = next
 		t.Steps, t.Asked, t.Alerts = append(t.Steps, next), addAsked(t.Asked, learned.Asked), append(t.Alerts, learned.Alerts...)
-		if next.State == EffectNotDone && !was.Forgotten() { // of what was not tried here, a no is no failure
+		if next.State == EffectNotDone && !was.Forgotten() && !c.wentOn(next, next.Says.Optional) { // of what was not tried here, a no is no failure
 			no = "effect " + e.Step + ": " + next.Error
 		}
 	}
@@ -207,12 +207,12 @@ func (r *Run) LateStep(step string, o Outcome, p Policy, now time.Time) (Transit
 		}
 		return c.settleSteps(t, Outcome{Result: ResultUnknown}, p, now), true
 	}
-	if next.State == EffectRefused && r.CancelledBy == "" {
+	if next.State == EffectRefused && r.CancelledBy == "" && !next.Says.Optional {
 		t.Close = r.closing(LetterSettled, "late report", "", now)
 		return c.dead(t, LetterFailed, "effect "+step+": "+next.Error, now), true
 	}
 	no := ""
-	if next.State == EffectNotDone {
+	if next.State == EffectNotDone && !c.wentOn(next, next.Says.Optional) {
 		no = "effect " + step + ": " + next.Error
 	}
 	return c.settled(t, "late report", "", no, p, now), true
@@ -268,11 +268,11 @@ func (r *Run) ResolveStep(step string, as Resolution, p Policy, who, note string
 }
 
 // stepsAfterRefusal gives each step that was refused for good its next wire key: under the old one the far side would answer
-// with the saved refusal.
+// with the saved refusal. One that the work has gone on without stays refused.
 func (r *Run) stepsAfterRefusal() []*StepRecord {
 	var renewed []*StepRecord
 	for _, e := range r.Records {
-		if !e.Plain && e.State == EffectRefused {
+		if !e.Plain && e.State == EffectRefused && !r.wentOn(e, e.Says.Optional) {
 			c := *e
 			c.renew(EffectNotDone, c.SettledBy)
 			renewed = append(renewed, &c)
