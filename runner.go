@@ -39,6 +39,12 @@ type Runner interface {
 	Run(ctx context.Context, o Order) Outcome
 }
 
+// Stayer is a Runner that may have to give work up which goes on all the same, such as a function that does not heed its context.
+type Stayer interface {
+	// Stays reports whether work on a run goes on in this process, whatever its attempt has said: nothing is started beside it.
+	Stays(k Key) bool
+}
+
 // Prober asks the far side whether an effect with a wire key happened.
 type Prober interface {
 	// Probe returns what the far side said. A question that fails, hangs past ctx or is not understood is CannotTell.

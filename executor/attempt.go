@@ -24,7 +24,7 @@ func (x *Executor) attempt(ctx context.Context, f *flight) {
 		x.handBack(f, daybook.ReasonNoDefinition, awayPause)
 		return
 	}
-	if x.survived(f.run) {
+	if x.survived(f.run) || x.stays(f.run, work) {
 		x.handBack(f, daybook.ReasonLost, alivePause)
 		return
 	}
@@ -304,6 +304,17 @@ func (x *Executor) survived(r *daybook.Run) bool {
 		}
 	}
 	return false
+}
+
+// stays reports whether work of an earlier attempt of the run goes on in this process, since it did not heed its end; of an undo,
+// also the work that it takes back.
+func (x *Executor) stays(r *daybook.Run, work Work) bool {
+	s, ok := work.Runner.(daybook.Stayer)
+	if !ok || !s.Stays(r.Key) && !s.Stays(r.Key.Base()) {
+		return false
+	}
+	x.o.Log.Warn("an earlier attempt did not heed its end and is still at work: nothing is started beside it", "job", r.Job, "key", r.Key)
+	return true
 }
 
 // clean removes what the attempts of a run up to a fence left on this host, once how they ended is written. What a later

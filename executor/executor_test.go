@@ -39,6 +39,7 @@ type room struct {
 	now      time.Time
 	outcome  daybook.Outcome
 	stays    bool
+	goesOn   bool // work that was given up
 	orders   []daybook.Order
 	answers  []daybook.Answer // to questions, in order; then cannot tell
 	asked    []string
@@ -100,6 +101,13 @@ func (r *room) Run(ctx context.Context, o daybook.Order) daybook.Outcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.outcome
+}
+
+// Stays implements daybook.Stayer.
+func (r *room) Stays(daybook.Key) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.goesOn
 }
 
 // CanUndo and Undo implement daybook.Undoer.
@@ -789,6 +797,36 @@ func TestALineRescuesForOthers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Work that was given up and goes on in this process has no second attempt beside it; once it has returned, the run goes on.
+func TestNothingBesideWhatStays(t *testing.T) {
+	storetest.Each(t, func(_ context.Context, t *testing.T, s *store.Store) {
+		r := newRoom(t, s, func(j *daybook.Job) { j.Effects = daybook.Repeatable }, nil, "")
+		says := func(result daybook.Result, goesOn bool) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.outcome, r.goesOn = daybook.Outcome{Result: result, Error: "as told"}, goesOn
+		}
+		says(daybook.ResultUnknown, false)
+		k := r.trigger("2026-03-01")
+		r.settles()
+		r.is(k, daybook.Retryable, daybook.ReasonRetry)
+		says(daybook.ResultDone, true)
+		for range 3 {
+			r.passes(2 * time.Minute)
+			r.settles()
+			if run := r.is(k, daybook.Retryable, daybook.ReasonLost); run.Attempts != 1 || len(r.orders) != 1 {
+				t.Fatalf("%d attempts, started %d times", run.Attempts, len(r.orders))
+			}
+		}
+		says(daybook.ResultDone, false)
+		r.passes(2 * time.Minute)
+		r.settles()
+		if run := r.is(k, daybook.Done, ""); run.Attempts != 2 {
+			t.Errorf("%d attempts", run.Attempts)
+		}
+	})
 }
 
 // A person asks for the end when the attempt has just ended, and this process has not heard of it: what failed is not

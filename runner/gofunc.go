@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -26,6 +27,41 @@ type GoFunc struct {
 	// Grace is how long the function is waited for once its context is cancelled; 0: daybook.TerminationGrace. Nothing
 	// can end a goroutine by force: one that does not return is given up and goes on by itself.
 	Grace time.Duration
+
+	at *atWork // nil: nobody asks Stays
+}
+
+// atWork counts the calls of a function that have not returned, by run.
+type atWork struct {
+	mu    sync.Mutex
+	calls map[daybook.Key]int
+}
+
+// on notes that a call begins, and returns what is to be called when it has returned.
+func (a *atWork) on(k daybook.Key) (returned func()) {
+	if a == nil {
+		return func() {}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.calls[k]++
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.calls[k]--; a.calls[k] == 0 {
+			delete(a.calls, k)
+		}
+	}
+}
+
+// Stays implements daybook.Stayer: a function that was given up is still at work on k here.
+func (g *GoFunc) Stays(k daybook.Key) bool {
+	if g.at == nil {
+		return false
+	}
+	g.at.mu.Lock()
+	defer g.at.mu.Unlock()
+	return g.at.calls[k] > 0
 }
 
 func (g *GoFunc) grace() time.Duration {
@@ -43,7 +79,11 @@ func (g *GoFunc) Run(ctx context.Context, o daybook.Order) daybook.Outcome {
 	run := *o.Run // the function may keep it beyond its own end
 	run.Listen()
 	run.Keep(o.Book)
-	stack, ended := guard(ctx, g.grace(), func() error { return g.Do(ctx, &run) })
+	returned := g.at.on(run.Key)
+	stack, ended := guard(ctx, g.grace(), func() error {
+		defer returned()
+		return g.Do(ctx, &run)
+	})
 	out := outcomeOfFunc(ended)
 	out.Data, out.Counts = run.Told()
 	if ctx.Err() != nil {
@@ -70,7 +110,9 @@ func (g *GoFunc) CanUndo(_ daybook.Order, e *daybook.StepRecord) bool { return e
 // Undo calls the function once more, so that it takes back one of its done effects.
 func (g *GoFunc) Undo(ctx context.Context, o daybook.Order, e *daybook.StepRecord) daybook.Outcome {
 	ends := make(chan daybook.Outcome, 1)
+	returned := g.at.on(o.Run.Key)
 	_, err := guard(ctx, g.grace(), func() error {
+		defer returned()
 		ends <- daybook.UndoBy(ctx, o.Run, e, o.WireKey, g.Do)
 		return nil
 	})

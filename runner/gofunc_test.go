@@ -111,17 +111,26 @@ func TestGoFuncThatHangsIsGivenUp(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	release := make(chan struct{})
-	defer close(release)
-	g := &GoFunc{Grace: time.Millisecond, Do: func(context.Context, *daybook.Run) error {
+	o := order(t, "")
+	made, err := newGoFunc(o.Job, Options{Funcs: map[string]GoFunc{o.Job.Name: {Grace: time.Millisecond, Do: func(context.Context, *daybook.Run) error {
 		cancel(daybook.ErrTimeout)
 		<-release
 		return nil
-	}}
-	out := g.Run(ctx, order(t, ""))
+	}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := made.(*GoFunc)
+	out := g.Run(ctx, o)
 	want(t, out, daybook.ResultUnknown, "given up")
 	if out.Detail != "given up" {
 		t.Errorf("detail %q", out.Detail)
 	}
+	if !g.Stays(o.Run.Key) || g.Stays(o.Run.Key+"~2") {
+		t.Error("that it is still at work is not known, or taken for another run")
+	}
+	close(release)
+	eventually(t, "it is known to have returned", func() bool { return !g.Stays(o.Run.Key) })
 }
 
 func TestGoFuncNotBegun(t *testing.T) {

@@ -94,5 +94,6 @@ func newGoFunc(job *daybook.Job, o Options) (daybook.Runner, error) {
 		return nil, daybook.Invalid("job %s does not say what to do", job.Name).
 			WithHint("set run, shell or http, or register a Go function under this name")
 	}
+	f.at = &atWork{calls: make(map[daybook.Key]int)}
 	return &f, nil
 }
