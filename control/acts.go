@@ -181,8 +181,10 @@ func (c *Control) Undo(ctx context.Context, p Person, key daybook.Key, note stri
 	if err != nil {
 		return a, err
 	}
-	a.Run, err = c.s.Run(ctx, key.Undo())
-	return a, err
+	a.Key = key.Undo()
+	b, err := c.acted(ctx, a, a.At)
+	b.Key = key
+	return b, err
 }
 
 // Cancel ends a run that waits, or asks the executor of one that is under way to end it (Acted.Asked). A reason is
@@ -275,12 +277,12 @@ func (c *Control) acted(ctx context.Context, a Acted, now time.Time) (Acted, err
 			return a, err
 		}
 	}
-	if a.Run.State.Live() && a.Run.Home != daybook.HomeOnce {
+	if a.Run.State.Live() && doneBy(a.Run) != daybook.HomeOnce {
 		nodes, err := c.s.Nodes(ctx)
 		if err != nil {
 			return a, err
 		}
-		a.NobodyExecutes = len(aliveNodes(nodes, a.Run.Home, now)) == 0
+		a.NobodyExecutes = len(aliveNodes(nodes, doneBy(a.Run), now)) == 0
 	}
 	return a, nil
 }

@@ -75,7 +75,7 @@ func (a Acted) resolved() daybook.Text {
 
 // forOnce reports whether only `daybook once` runs what the act left to be run.
 func (a Acted) forOnce() bool {
-	return a.Run.State.Live() && a.Run.Home == daybook.HomeOnce && !a.Asked
+	return a.Run.State.Live() && doneBy(a.Run) == daybook.HomeOnce && !a.Asked
 }
 
 // Next is Do in English.

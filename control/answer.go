@@ -111,7 +111,7 @@ func (c *Control) answer(ctx context.Context, t target, reply daybook.Reply, run
 		if err != nil {
 			return a, err
 		}
-		a.NobodyExecutes = r.Home != daybook.HomeOnce && !a.doesItself() && len(aliveNodes(nodes, r.Home, now)) == 0
+		a.NobodyExecutes = doneBy(r) != daybook.HomeOnce && !a.doesItself() && len(aliveNodes(nodes, doneBy(r), now)) == 0
 		if r.State == daybook.Running {
 			a.Host = hostsOf(nodes).of(r.Node)
 		}

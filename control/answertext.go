@@ -81,7 +81,7 @@ func onceOnly(j *daybook.Job) daybook.Text {
 
 // nobodyExecutes says that whoever would do a run is not there.
 func nobodyExecutes(r *daybook.Run) daybook.Text {
-	if r.Home == "" {
+	if doneBy(r) == "" {
 		return daybook.Say("Nobody executes now: no serve was seen in the last 30 s.")
 	}
 	return daybook.Say("Nobody executes now: the application %s was not seen in the last 30 s.", r.Home)
@@ -89,7 +89,7 @@ func nobodyExecutes(r *daybook.Run) daybook.Text {
 
 // executor is what a person starts so that a run is done.
 func executor(r *daybook.Run) daybook.Text {
-	if r.Home == "" {
+	if doneBy(r) == "" {
 		return command("daybook serve")
 	}
 	return daybook.Say("start %s", r.Home)
@@ -98,7 +98,7 @@ func executor(r *daybook.Run) daybook.Text {
 // forOnce reports whether the run waits for `daybook once`, and another door asked.
 func (a Answer) forOnce() bool {
 	r := a.run()
-	return r.Home == daybook.HomeOnce && (r.State == daybook.Scheduled || r.State == daybook.Retryable) && !a.doesItself()
+	return doneBy(r) == daybook.HomeOnce && (r.State == daybook.Scheduled || r.State == daybook.Retryable) && !a.doesItself()
 }
 
 // doesItself reports whether who asked does the work.

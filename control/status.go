@@ -164,6 +164,9 @@ func (c *Control) Status(ctx context.Context, only ...string) (Status, error) {
 	s.unplanned()
 	s.silent()
 	s.standing()
+	if err := c.unattended(ctx, &s, live, wanted); err != nil {
+		return s, err
+	}
 	if err := c.told(ctx, &s, wanted); err != nil {
 		return s, err
 	}
@@ -447,6 +450,9 @@ func (s *Status) judge(letters int) {
 		case "held":
 			no = append(no, n.Text)
 		case "nobody executes":
+			if n.Key != "" {
+				n.Text = about(n.Key, n.Text)
+			}
 			unknown = append(unknown, n.Text)
 		}
 	}

@@ -425,3 +425,25 @@ func TestALedgerOfOnceAlone(t *testing.T) {
 		}
 	})
 }
+
+// TestAKeyThatWaitsForItsLineIsNotGreen: nobody goes on with it by himself, so whether everything ran is not known.
+func TestAKeyThatWaitsForItsLineIsNotGreen(t *testing.T) {
+	lite(t, func(b *bench) {
+		b.renew()
+		b.make("renew:2026-10-25")
+		b.sql("UPDATE daybook_runs SET home = 'once'")
+		b.sql("UPDATE daybook_live SET home = 'once'")
+		b.after(2 * time.Minute)
+		b.beat(daybook.Node{})
+		s, err := b.Status(b.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range s.NeedsYou {
+			if n.Key == "renew:2026-10-25" && n.Kind == "nobody executes" && strings.Contains(n.Text.String(), "waits for its line") && s.Ran.Verdict != control.VerdictYes {
+				return
+			}
+		}
+		t.Errorf("%+v %+v", s.Ran, s.NeedsYou)
+	})
+}

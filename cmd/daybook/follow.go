@@ -107,7 +107,7 @@ func (p *waitFlag) Type() string { return "duration" }
 // executing returns an error with exit code 6 when nobody executes a run: no serve, or for a job that no file defines no
 // once, was seen lately.
 func executing(ctx context.Context, c *control.Control, r *daybook.Run, now time.Time) error {
-	if r.Home == daybook.HomeOnce {
+	if r.Home == daybook.HomeOnce && !r.Key.IsUndo() {
 		nodes, err := c.Nodes(ctx)
 		if err != nil || r.State == daybook.Running {
 			return err
@@ -120,11 +120,15 @@ func executing(ctx context.Context, c *control.Control, r *daybook.Run, now time
 		return daybook.New(daybook.CodeUnavailable, "%s is recorded and %s; no file defines its job, and no daybook once works on it", r.Key, r.State).
 			WithHint("run its line: daybook once --job %s …", r.Job)
 	}
-	alive, err := c.Executing(ctx, r.Home)
+	home := r.Home
+	if home == daybook.HomeOnce { // an undo is done by a serve
+		home = ""
+	}
+	alive, err := c.Executing(ctx, home)
 	if err != nil || alive {
 		return err
 	}
-	if r.Home != "" {
+	if home != "" {
 		return daybook.New(daybook.CodeUnavailable, "%s is recorded and %s, and nobody executes: the application %s was not seen in the last 30 s", r.Key, r.State, r.Home).
 			WithHint("it runs when that application runs")
 	}
