@@ -75,6 +75,10 @@ func (t *Text) UnmarshalText(b []byte) error {
 // literal makes a Text of a finished English text.
 func literal(s string) Text { return Text{format: strings.ReplaceAll(s, "%", "%%")} }
 
+// Stored is what a row says in English of why something ended as it did: as an argument of a Text it is said in the language of
+// the Text where it is a sentence of Daybook's own.
+type Stored string
+
 // Words are machine words (names, keys, commands) one after the other: a, b, c.
 type Words []string
 

@@ -123,7 +123,7 @@ func (w *writer) errorText() string {
 	case w.a.Kind == JobSilent:
 		return w.T("alert.silence.never")
 	}
-	return w.clean(w.a.LastError)
+	return w.Stored(w.clean(w.a.LastError))
 }
 
 // first is the first line: why it is told, about what, and the error.

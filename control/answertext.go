@@ -309,7 +309,7 @@ func (a Answer) sentence() daybook.Text {
 		return a.closed()
 	case daybook.BecauseUndoing:
 		if !a.Undoing.WaitsFor().IsZero() {
-			return daybook.Say("is being undone, and that waits for a person: %s. Nothing was started.", strings.TrimSuffix(oneLine(a.Undoing.Run.Letter.Error), "."))
+			return daybook.Say("is being undone, and that waits for a person: %s. Nothing was started.", daybook.Stored(strings.TrimSuffix(oneLine(a.Undoing.Run.Letter.Error), ".")))
 		}
 		return daybook.Say("is being undone: only that goes on. Nothing was started.")
 	case daybook.BecauseSkipped:
@@ -404,7 +404,7 @@ func (a Answer) retryable() daybook.Text {
 	case r.Reason == daybook.ReasonReplayed:
 		return daybook.Say("is under way: it was replayed, next try %s.", next)
 	case r.LastError != "":
-		return daybook.Say("is under way: attempt %d failed (%s), next try %s.", r.Attempts, daybook.Clip(oneLine(r.LastError), 120), next)
+		return daybook.Say("is under way: attempt %d failed (%s), next try %s.", r.Attempts, daybook.Stored(daybook.Clip(oneLine(r.LastError), 120)), next)
 	}
 	return daybook.Say("is under way: next try %s.", next)
 }

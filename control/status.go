@@ -223,7 +223,7 @@ func (c *Control) needLetters(ctx context.Context, s *Status, letters []daybook.
 		return err
 	}
 	for i, l := range letters {
-		n := Need{Priority: l.Priority, Kind: "dead letter", Job: l.Job, Key: l.Key, Text: daybook.Say("%s", daybook.Clip(oneLine(l.Error), 300)), Since: l.OpenedAt,
+		n := Need{Priority: l.Priority, Kind: "dead letter", Job: l.Job, Key: l.Key, Text: daybook.Say("%s", daybook.Stored(daybook.Clip(oneLine(l.Error), 300))), Since: l.OpenedAt,
 			Do: letterDo(l, nil, false), Alert: ids[l.Key]}
 		if l.Kind == daybook.LetterUnknown {
 			n.Kind = "unknown outcome"

@@ -33,7 +33,7 @@ func lateRunText(l LateRun, now time.Time) daybook.Text {
 	case l.Run.State == daybook.Running:
 		return daybook.Say("is late by %s: attempt %d is running", late, l.Run.Attempts)
 	case l.Run.State == daybook.Retryable && l.Run.LastError != "":
-		return daybook.Say("is late by %s: %s", late, daybook.Clip(oneLine(l.Run.LastError), 120))
+		return daybook.Say("is late by %s: %s", late, daybook.Stored(daybook.Clip(oneLine(l.Run.LastError), 120)))
 	}
 	return daybook.Say("is late by %s: %s", late, l.Run.State)
 }
@@ -112,7 +112,7 @@ func EffectsText(r *daybook.Run) daybook.Text {
 
 // alertText says what an open alert is about.
 func alertText(r notice.Row) daybook.Text {
-	why := daybook.Clip(oneLine(cmp.Or(r.LastError, r.LastGood)), 300)
+	why := daybook.Stored(daybook.Clip(oneLine(cmp.Or(r.LastError, r.LastGood)), 300))
 	switch r.Kind {
 	case daybook.AlertDrillFailed:
 		return daybook.Say("a drill failed: %s", why)

@@ -142,7 +142,7 @@ func subjectsText(n *daybook.SubjectCounts) daybook.Text {
 		said = daybook.Say("%s; %s", said, daybook.Count(int(n), "%d cancelled", "%d cancelled"))
 	}
 	if n.Breaker != nil {
-		said = daybook.Say("%s; they fail alike (%s), so one is tried at a time", said, daybook.Clip(oneLine(n.Breaker.Error), 120))
+		said = daybook.Say("%s; they fail alike (%s), so one is tried at a time", said, daybook.Stored(daybook.Clip(oneLine(n.Breaker.Error), 120)))
 	}
 	return said
 }

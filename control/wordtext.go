@@ -43,13 +43,13 @@ func counted(counts map[string]int64) daybook.Text {
 
 func lastError(r *daybook.Run) daybook.Text {
 	text := r.LastError
-	if r.Letter != nil && r.Letter.Error != "" {
+	if r.Letter != nil && r.Letter.Error != "" && (r.LastError == "" || r.Letter.State == daybook.LetterOpen) {
 		text = r.Letter.Error
 	}
 	if text == "" {
 		return daybook.Say("it did not say why")
 	}
-	return daybook.Say("%s", strings.TrimSuffix(daybook.Clip(oneLine(text), 200), "."))
+	return daybook.Say("%s", daybook.Stored(strings.TrimSuffix(daybook.Clip(oneLine(text), 200), ".")))
 }
 
 // oneLine keeps a text from breaking the line it stands in.

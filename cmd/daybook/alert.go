@@ -89,7 +89,7 @@ func (a *app) alertList(ctx context.Context, all bool, limit int) error {
 				told = daybook.Say("nobody")
 			}
 			g.add(r.ID(), a.moment(r.At, zones[r.Job]), string(r.Priority), string(r.Kind), cmp.Or(string(r.Key), r.Job), told, a.alertState(r),
-				cmp.Or(r.LastError, r.LastGood)+" ")
+				daybook.Say("%s ", daybook.Stored(cmp.Or(r.LastError, r.LastGood))))
 		}
 		if err := a.print(g); err != nil {
 			return err

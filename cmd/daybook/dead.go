@@ -65,7 +65,7 @@ func (a *app) deadList(ctx context.Context, all, grouped bool, limit int) error 
 				}
 				continue
 			}
-			g.add(a.moment(letter.OpenedAt, zones[letter.Job]), string(letter.Key), string(letter.Priority), string(letter.Kind), string(letter.State), letter.Error)
+			g.add(a.moment(letter.OpenedAt, zones[letter.Job]), string(letter.Key), string(letter.Priority), string(letter.Kind), string(letter.State), daybook.Say("%s", daybook.Stored(letter.Error)))
 		}
 		if err := a.print(g); err != nil {
 			return err
@@ -140,7 +140,7 @@ func (a *app) deadGroups(letters []daybook.Letter) error {
 		if more := len(group.Keys) - len(names); more > 0 {
 			list += " " + a.lang.F("and %d more", more)
 		}
-		g.add(fmt.Sprint(group.Count), string(group.Kind), daybook.Clip(oneLine(group.Error), 120), list)
+		g.add(fmt.Sprint(group.Count), string(group.Kind), daybook.Say("%s", daybook.Stored(daybook.Clip(oneLine(group.Error), 120))), list)
 	}
 	if err := a.print(g); err != nil {
 		return err
@@ -253,7 +253,7 @@ func (a *app) describeLetter(w *bufio.Writer, r *daybook.Run, undoing *control.U
 	if l.State != daybook.LetterOpen {
 		row("closed", "%s by %s: %s", stamp(l.ClosedAt, loc), whoever(l.ClosedBy), l.Note)
 	}
-	row("error", "%s", l.Error)
+	row("error", "%s", daybook.Stored(l.Error))
 	row("attempts", "%d, the last %s", r.Attempts, stamp(cmp.Or(r.EndedAt, l.OpenedAt), loc))
 	a.stepRows(row, r)
 	if undoing != nil {
@@ -375,7 +375,7 @@ func (a *app) showReplayPlan(p control.ReplayPlan) error {
 	}
 	g := &grid{tail: true, head: []string{"KEY", "PRIORITY", "KIND", "ERROR"}}
 	for _, l := range p.First {
-		g.add(string(l.Key), string(l.Priority), string(l.Kind), l.Error)
+		g.add(string(l.Key), string(l.Priority), string(l.Kind), daybook.Say("%s", daybook.Stored(l.Error)))
 	}
 	if err := a.print(g); err != nil {
 		return err
@@ -472,7 +472,7 @@ func (a *app) showReplay(ctx context.Context, c *control.Control, list []daybook
 		case refused == nil:
 			plan := daybook.Say("replay %s: %s", k, a.replayPlan(r))
 			if r.LastError != "" {
-				plan = daybook.Say("%s (%s)", plan, daybook.Clip(oneLine(r.LastError), 120))
+				plan = daybook.Say("%s (%s)", plan, daybook.Stored(daybook.Clip(oneLine(r.LastError), 120)))
 			}
 			a.plan("%s", plan)
 		}

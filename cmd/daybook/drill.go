@@ -149,7 +149,7 @@ func (a *app) drillList(ctx context.Context, job string, limit int) error {
 				}
 				continue
 			}
-			seen := d.Seen
+			seen := a.lang.Stored(d.Seen)
 			if d.Passed() {
 				seen = a.lang.F("nothing")
 			}

@@ -218,7 +218,7 @@ func (a *app) tellStory(w *bufio.Writer, s control.Story, loc *time.Location) {
 	widest := 0
 	said, notes := make([]string, len(s.Timeline)), make([]string, len(s.Timeline))
 	for i, e := range s.Timeline {
-		said[i], notes[i] = oneLine(a.lang.Say(e.Text)), oneLine(cmp.Or(e.Note, a.lang.Say(e.Why)))
+		said[i], notes[i] = oneLine(a.lang.Say(e.Text)), oneLine(cmp.Or(a.lang.Stored(e.Note), a.lang.Say(e.Why)))
 		if n := displayWidth(said[i]); notes[i] != "" && n <= 48 {
 			widest = max(widest, n)
 		}

@@ -143,7 +143,7 @@ func (a *app) onceOn(ctx context.Context, l *ledger, o onceFlags, argv []string)
 		if a.frozen(r) {
 			return
 		}
-		a.say("%s  attempt %d: %s; next try at %s", r.Key, r.Attempts, oneLine(r.LastError), stamp(r.Due, a.zoneOf(r.Zone)))
+		a.say("%s  attempt %d: %s; next try at %s", r.Key, r.Attempts, daybook.Stored(oneLine(r.LastError)), stamp(r.Due, a.zoneOf(r.Zone)))
 	}
 	if o.noRetry {
 		waits = nil
@@ -201,14 +201,14 @@ func (a *app) onceEnded(l *ledger, r *daybook.Run, exit int) (int, error) {
 	case r.State.Live() && a.frozen(r):
 		return daybook.ExitElsewhere, nil
 	case r.State.Live():
-		a.say("%s  %s; the next try is due %s", r.Key, oneLine(r.LastError), stamp(r.Due, a.zoneOf(r.Zone)))
+		a.say("%s  %s; the next try is due %s", r.Key, daybook.Stored(oneLine(r.LastError)), stamp(r.Due, a.zoneOf(r.Zone)))
 		return daybook.ExitElsewhere, nil
 	}
 	standing := daybook.Say("%s", r.State)
 	if r.Letter != nil && r.Letter.Kind == daybook.LetterUnknown {
 		standing = daybook.Say("%s, and whether it happened is unknown", r.State)
 	}
-	a.say("%s  %s: %s", r.Key, standing, r.LastError)
+	a.say("%s  %s: %s", r.Key, standing, daybook.Stored(r.LastError))
 	if r.State == daybook.Dead {
 		a.next(a.onLedger(l, "daybook dead show "+string(r.Key)))
 	}

@@ -144,7 +144,7 @@ func (x *remoteLine) follow(ctx context.Context, got claimReply) (run *control.R
 			return run, nil
 		}
 		if due > 0 && got.Token != "" && run.Error != "" && run.Reason != daybook.ReasonSettling {
-			x.a.say("%s  attempt %d: %s; next try at %s", run.Key, run.Attempts, oneLine(run.Error), stamp(run.Due, x.a.zoneOf(run.Timezone)))
+			x.a.say("%s  attempt %d: %s; next try at %s", run.Key, run.Attempts, daybook.Stored(oneLine(run.Error)), stamp(run.Due, x.a.zoneOf(run.Timezone)))
 		}
 		if !waits(ctx, max(pause, min(due, longestLook))) {
 			return run, nil

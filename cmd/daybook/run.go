@@ -109,7 +109,7 @@ func (a *app) runsByFilter(ctx context.Context, f daybook.Filter, o listFlags, n
 func (a *app) addRun(g *grid, r *daybook.Run) {
 	failed := daybook.Say(" ")
 	if r.State != daybook.Done && r.LastError != "" {
-		failed = daybook.Say("%s", daybook.Clip(oneLine(r.LastError), 160))
+		failed = daybook.Say("%s", daybook.Stored(daybook.Clip(oneLine(r.LastError), 160)))
 	}
 	if r.Subjects != nil && r.Letter == nil {
 		failed = control.SubjectsText(r)
@@ -198,7 +198,7 @@ func (a *app) runShow(ctx context.Context, key daybook.Key) error {
 			if t.Detail != "" {
 				outcome = daybook.Say("%s (%s)", outcome, t.Detail)
 			}
-			g.add(name, moment{began, loc}, took, outcome, hosts.Replace(t.Node), t.Error+" ")
+			g.add(name, moment{began, loc}, took, outcome, hosts.Replace(t.Node), daybook.Say("%s ", daybook.Stored(t.Error)))
 		}
 		if len(tries) > 0 {
 			if _, err := fmt.Fprintln(a.Stdout); err != nil {
@@ -241,8 +241,8 @@ func (a *app) describeRun(w *bufio.Writer, r *daybook.Run, lock *daybook.Lock) {
 	if l := r.Letter; l != nil {
 		row("letter", "%s, %s, since %s", string(l.Kind), l.State, stamp(l.OpenedAt, loc))
 	}
-	if r.LastError != "" {
-		row("last error", "%s", daybook.Clip(r.LastError, 500))
+	if settled := r.Letter != nil && r.Letter.State != daybook.LetterOpen && r.State.Live() && r.Letter.Error == r.LastError; r.LastError != "" && r.State != daybook.Done && !settled {
+		row("last error", "%s", daybook.Stored(daybook.Clip(r.LastError, 500)))
 	}
 	row("triggers", "%d, the first by %s", r.Triggers, byDoor(r.FirstSource, r.FirstActor))
 	if len(r.Counts) > 0 {

@@ -149,6 +149,8 @@ func (p Printer) arg(a any) any {
 	switch a := a.(type) {
 	case daybook.Text:
 		return p.Say(a)
+	case daybook.Stored:
+		return p.Stored(string(a))
 	case daybook.Words:
 		return strings.Join(a, p.T("sep.list"))
 	case daybook.Texts:
