@@ -540,7 +540,7 @@ func (r *Run) Dismiss(who, note string, now time.Time) (Transition, error) {
 	}
 	t := r.move(OnDismiss, now)
 	t.Activity = r.act(who, "dismiss", note, now)
-	t.To, t.Reason = Dead, ReasonDismissed
+	t.To, t.Reason, t.Seals = Dead, ReasonDismissed, true // an undo that was decided before is refused
 	t.Close = r.closing(LetterDismissed, who, note, now)
 	return t, nil
 }

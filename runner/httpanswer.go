@@ -170,13 +170,13 @@ func show(a *outhttp.Answer) daybook.Output {
 	return c.Output()
 }
 
-// readBody reads the report in an answer, if it has one. A body says that it is a report by its type, JSON, and by the
-// name "outcome", or by any other name of a report; any other JSON is the far side's own. Not readable is what says that
-// it is a report, or that it is JSON, and cannot be understood: then the status is not believed either, since the outcome
-// might have been another. A fault beside a readable report tells what else is wrong with it.
+// readBody reads the report in an answer, if it has one. A body says that it is a report by the name "outcome", whatever type it
+// is given (many servers call everything text), or as JSON by any other name of a report; any other body is the far side's own.
+// Not readable is what says that it is a report, or that it is JSON, and cannot be understood: then the status is not believed
+// either, since the outcome might have been another. A fault beside a readable report tells what else is wrong with it.
 func readBody(a *outhttp.Answer) (report daybook.Outcome, fault error, readable bool) {
 	text := bytes.TrimSpace(trimBOM(a.Body))
-	if !a.IsJSON() || len(text) == 0 {
+	if len(text) == 0 || !a.IsJSON() && (text[0] != '{' || !bytes.Contains(text, []byte(`"outcome"`))) {
 		return report, nil, true
 	}
 	fields, err := reportFields(text)

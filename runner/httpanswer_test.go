@@ -33,6 +33,9 @@ func TestHTTPAnswer(t *testing.T) {
 		{200, asJSON, " \n", daybook.ResultDone, "200"},
 		{200, asJSON, `{"outcome":"done","message":"20 charged"}`, daybook.ResultDone, "200: 20 charged"},
 		{200, "application/problem+json", `{"outcome":"not_done","message":"gateway is down"}`, daybook.ResultNotDone, "reported not_done (200 OK): gateway is down"},
+		{200, asText, `{"outcome":"not_done"}`, daybook.ResultNotDone, "reported not_done (200 OK)"}, // many servers call everything text
+		{200, "", `{"outcome":"permanent","message":"declined"}`, daybook.ResultPermanent, "reported permanent (200 OK): declined"},
+		{200, "text/html", ` {"outcome":"unknown"}`, daybook.ResultUnknown, "reported unknown (200 OK)"},
 		{200, asJSON, "\uFEFF" + `{"outcome":"permanent"}`, daybook.ResultPermanent, "reported permanent (200 OK)"},
 		{500, asJSON, `{"outcome":"done"}`, daybook.ResultDone, "500"},
 		{500, asJSON, `{"outcome":"unknown"}`, daybook.ResultUnknown, "reported unknown (500 Internal Server Error)"},
@@ -46,7 +49,8 @@ func TestHTTPAnswer(t *testing.T) {
 		{0, asText, "", daybook.ResultUnclear, "0"},
 
 		// Not ours to read: the status decides.
-		{200, asText, `{"outcome":"not_done"}`, daybook.ResultDone, "200"},
+		{200, asText, `{"state":"paid"}`, daybook.ResultDone, "200"},
+		{200, "text/html", `<p>"outcome"</p>`, daybook.ResultDone, "200"},
 		{200, asJSON, `{"status":"ok","message":"queued"}`, daybook.ResultDone, "200: queued"},
 		{200, asJSON, `{"status":"ok","result":[1]}`, daybook.ResultDone, "200"},
 		{200, asJSON, `{"income":3,"outcomes":["done"]}`, daybook.ResultDone, "200"},
@@ -59,6 +63,7 @@ func TestHTTPAnswer(t *testing.T) {
 
 		// It says that it is a report, or JSON, and cannot be understood: nothing is believed.
 		{200, asJSON, `{"outcome":"don"}`, daybook.ResultUnclear, "cannot be read"},
+		{200, asText, `{"outcome":"not_do`, daybook.ResultUnclear, "cannot be read"},
 		{200, asJSON, `{"outcome":7}`, daybook.ResultUnclear, "cannot be read"},
 		{200, asJSON, `{"outcome":"done","outcome":"not_done"}`, daybook.ResultUnclear, `"outcome" twice`},
 		{200, asJSON, `{"outcom":"not_done"}`, daybook.ResultUnclear, `did you mean "outcome"`},

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -116,6 +117,29 @@ var letterCases = []example{
 		equal(k, "letter", l.State, daybook.LetterDismissed)
 		equal(k, "note", l.Note, "seen")
 		equal(k, "closed", l.ClosedAt, k.now)
+	}},
+	{"one dismisses while another undoes: one of the two happens", func(k *kit) {
+		for i, first := range []string{"dismiss", "undo"} {
+			j := Job("renew", Once)
+			k.run(j, fmt.Sprintf("2026-03-0%d", i+1))
+			r := k.try(j, daybook.Outcome{Result: daybook.ResultPermanent, Error: "402 declined"})
+			done := *r.Effect
+			done.State = daybook.EffectDone // as a charge is whose mail is refused
+			r.Effect = &done
+			dismiss, err := r.Dismiss("ops", "given back by hand", k.now)
+			k.ok(err)
+			undo, err := r.Undo("ann", "wrong price", k.now)
+			k.ok(err)
+			both := []daybook.Transition{dismiss, undo}
+			if first == "undo" {
+				both = []daybook.Transition{undo, dismiss}
+			}
+			for n, m := range both {
+				applied, err := k.s.Apply(k.ctx, []daybook.Transition{m})
+				k.ok(err)
+				equal(k, first+" first: stale", applied[0].Stale, n == 1)
+			}
+		}
 	}},
 	{"one replays while others dismiss: one of the two happens", func(k *kit) {
 		for _, date := range []string{"2026-03-01", "2026-03-02", "2026-03-03", "2026-03-04"} {
