@@ -112,7 +112,7 @@ type Fanout struct {
 	Ends      []SubjectEnd // since the last look, in their order
 	MoreEnds  bool         // than these
 	Waiting   bool         // some wait for their turn
-	Unstarted bool         // of a run that a person asked to end: some have not started
+	Unstarted bool         // of a run that a person ended, or asked to end: some have not started
 	// Out is how many are let go, due, and not ended; no more than asked about. Who waits for a serial key is not at work, and may
 	// wait for days: of those that wait for the same one the first does not count, the others do, for their line gets no shorter
 	// by more of them.
@@ -120,6 +120,12 @@ type Fanout struct {
 	UnderWay bool // some are live
 	Failed   bool // some have an open letter of kind failed, or undo
 	Unknown  bool // some have one of kind unknown
+}
+
+// Over reports whether a person ended the run before its subjects had come to their end: he cancelled it, or dismissed its letter.
+func (f *Fanout) Over() bool {
+	r := f.Run
+	return r.State == Cancelled || r.State == Dead && r.Letter != nil && r.Letter.State == LetterDismissed
 }
 
 // Letters reports whether letters of subjects stand open.
@@ -132,8 +138,8 @@ type FanMove struct {
 	Park    bool        // the breaker holds what was let go, and takes back what failed since Breaker.Since
 	Try     bool        // one is let go, and is the trial
 	LetGo   int         // so many are let go
-	Cancel  bool        // what has not started is cancelled
-	Drop    bool        // so is what the breaker holds; what has an open effect goes on, to be settled, and the breaker is over
+	Cancel  bool        // what has not started is cancelled, or settled when it may have been forgotten: see EndInDoubt
+	Drop    bool        // so is what waits for its turn, or is held by the breaker, which is over; what cannot be cancelled goes on, to be settled
 	Back    bool        // what was cancelled with the run, and is named by its newest listing, waits for its turn again
 	Rests   bool        // see Run.Rests
 	End     *Transition // of the run itself
@@ -152,9 +158,8 @@ func (f *Fanout) Next(p Policy, portion int, now time.Time) FanMove {
 	}
 	switch {
 	case !r.FannedOut() && !again:
-		l := r.Letter
-		over := r.State == Cancelled || r.State == Dead && l != nil && l.State == LetterDismissed
-		m.Cancel, m.Drop = over && f.Waiting, over && m.Breaker.Open
+		over := f.Over()
+		m.Cancel, m.Drop = over && f.Unstarted, over && (f.Waiting || m.Breaker.Open)
 		m.Park = m.Breaker.Open && r.State == Dead && !over
 		return m
 	case used && again: // whoever lists has the run: it ends when one more fails after that
@@ -250,6 +255,22 @@ func (r *Run) CancelSubject(who string, now time.Time) (Transition, error) {
 	t.Activity = nil // that of the other run says it
 	t.Reason = ReasonWithWindow
 	return t, err
+}
+
+// EndInDoubt decides about the run of a subject that was not tried, and cannot be cancelled with the run that listed it, since
+// the ledger may have forgotten what happened to it: the far side is asked, and when that says that nothing happened it is cancelled.
+// Nothing is repeated for the sake of a run that was to end: without a probe a person must look. Errors have CodeConflict.
+func (r *Run) EndInDoubt(p Policy, now time.Time) (Transition, error) {
+	e := r.forgotten()
+	if e == nil || r.State != Scheduled && r.State != Retryable || r.Reason == ReasonSettling {
+		return Transition{}, Conflict("%s is settled as it is", r.Key)
+	}
+	t := r.move(OnDoubt, now)
+	t.Effect = e
+	if p.asks(r) {
+		return r.ask(t, now), nil
+	}
+	return r.dead(t, LetterUnknown, e.Error, now), nil
 }
 
 // BringBack takes up a run again that was cancelled together with the run that listed it.

@@ -151,6 +151,7 @@ func lookText(m FanMove) string {
 	add(m.Park, "park")
 	add(m.Try, "try")
 	add(m.Cancel, "cancel")
+	add(m.Drop, "drop")
 	add(m.Back, "back")
 	add(!m.Look.IsZero(), "look +%s", m.Look.Sub(noon))
 	add(m.Rests, "rests")
@@ -215,13 +216,13 @@ func TestARunThatEndedHasNoLookButWhatWaits(t *testing.T) {
 		letter LetterState
 		want   string
 	}{
-		{Done, "", ""}, {Cancelled, "", "cancel"}, {Dead, LetterOpen, ""}, {Dead, LetterDismissed, "cancel"}, {Scheduled, "", ""}, {Retryable, "", ""},
+		{Done, "", ""}, {Cancelled, "", "cancel, drop"}, {Dead, LetterOpen, ""}, {Dead, LetterDismissed, "cancel, drop"}, {Scheduled, "", ""}, {Retryable, "", ""},
 	} {
 		r := parent()
 		if r.State, r.Reason = c.state, ""; c.letter != "" {
 			r.Letter = &Letter{State: c.letter}
 		}
-		if got := lookText((&Fanout{Run: r, Waiting: true, UnderWay: true}).Next(Policy{}, 64, noon)); got != c.want {
+		if got := lookText((&Fanout{Run: r, Waiting: true, Unstarted: true, UnderWay: true}).Next(Policy{}, 64, noon)); got != c.want {
 			t.Errorf("%s %s: %q, want %q", c.state, c.letter, got, c.want)
 		}
 	}

@@ -361,6 +361,9 @@ func (r *Run) Settle(found []Finding, p Policy, askedAt, now time.Time) Transiti
 	}
 	if r.CancelledBy != "" {
 		t.To = Cancelled
+		if r.SubjectOf() != "" && r.Attempts == 0 { // it was asked to end with the run that listed it, and comes back with that
+			t.Reason = ReasonWithWindow
+		}
 		return t
 	}
 	if doubted { // nothing was tried here

@@ -195,12 +195,12 @@ func (s *Store) Look(ctx context.Context, k daybook.Key, p daybook.Policy, porti
 		if f.Run, err = s.findRun(ctx, t.query, k); err != nil || f.Run == nil {
 			return err
 		}
-		if f.Run.CancelledBy != "" {
+		if f.Run.CancelledBy != "" || f.Over() {
 			if err := t.query(ctx, selectUnstarted, func(*sql.Rows) error { f.Unstarted = true; return nil }, string(k), int64(1)); err != nil {
 				return err
 			}
 		}
-		return t.lookedAt(ctx, &f, f.Next(p, portion, now), now)
+		return t.lookedAt(ctx, &f, f.Next(p, portion, now), p, now)
 	})
 }
 
@@ -263,7 +263,7 @@ func (t *tx) shared(ctx context.Context, k daybook.Key, f *daybook.Fanout, now t
 }
 
 // lookedAt carries out what a look decided.
-func (t *tx) lookedAt(ctx context.Context, f *daybook.Fanout, m daybook.FanMove, now time.Time) error {
+func (t *tx) lookedAt(ctx context.Context, f *daybook.Fanout, m daybook.FanMove, p daybook.Policy, now time.Time) error {
 	k := string(f.Run.Key)
 	if m.Unpark {
 		m.Breaker.After = ""
@@ -280,7 +280,7 @@ func (t *tx) lookedAt(ctx context.Context, f *daybook.Fanout, m daybook.FanMove,
 		t.wakes = true
 		_, err = t.letGoWaiting(ctx, f.Run, &m, int64(m.LetGo), now)
 	case m.Cancel:
-		err = t.cancelWaiting(ctx, f.Run, &m, now)
+		err = t.cancelUnstarted(ctx, f.Run, &m, p, now)
 	case m.Back:
 		err = t.bringBack(ctx, f.Run, &m, now)
 	}
@@ -288,7 +288,7 @@ func (t *tx) lookedAt(ctx context.Context, f *daybook.Fanout, m daybook.FanMove,
 	case err == nil && m.Park:
 		err = t.park(ctx, f.Run, &m, now)
 	case err == nil && m.Drop:
-		err = t.drop(ctx, f.Run, &m, now)
+		err = t.drop(ctx, f.Run, &m, p, now)
 	}
 	if err != nil {
 		return err
@@ -454,71 +454,6 @@ func (t *tx) moveEach(ctx context.Context, keys []string, how func(*daybook.Run)
 		}
 	}
 	return nil
-}
-
-const selectUnstarted = `SELECT key FROM daybook_live WHERE parent = $1 AND hold = 'turn' AND state = 'scheduled' AND attempts = 0
-UNION ALL SELECT key FROM daybook_live WHERE parent = $1 AND parent <> '' AND hold <> 'turn' AND state = 'scheduled' AND attempts = 0 LIMIT $2`
-
-// cancelWaiting cancels what has not started of a run that a person cancelled, or dismissed.
-func (t *tx) cancelWaiting(ctx context.Context, parent *daybook.Run, m *daybook.FanMove, now time.Time) error {
-	var keys []string
-	if err := t.query(ctx, selectUnstarted, func(rows *sql.Rows) error {
-		var k string
-		err := rows.Scan(&k)
-		keys = append(keys, k)
-		return err
-	}, string(parent.Key), int64(childrenMoved)); err != nil {
-		return err
-	}
-	if len(keys) == childrenMoved {
-		m.Look = now
-	}
-	return t.cancelEach(ctx, parent, keys, now)
-}
-
-// cancelEach cancels runs of subjects, as far as they may be, as who ended the run that listed them.
-func (t *tx) cancelEach(ctx context.Context, parent *daybook.Run, keys []string, now time.Time) error {
-	who := parent.CancelledBy
-	if who == "" && parent.Letter != nil {
-		who = parent.Letter.ClosedBy
-	}
-	if who == "" {
-		who = "daybook"
-	}
-	return t.moveEach(ctx, keys, func(r *daybook.Run) (daybook.Transition, error) { return r.CancelSubject(who, now) })
-}
-
-const selectParked = `SELECT key FROM daybook_live WHERE parent = $1 AND parent <> '' AND hold <> 'turn' AND hold = 'breaker' LIMIT $2`
-
-const letGoDropped = `UPDATE daybook_live SET hold = '' WHERE key /*in $1*/ AND hold = 'breaker'`
-
-// drop ends the breaker of a run that a person ended: nobody tries one for the others any more. Of what it holds an open effect
-// goes on, to be settled, and the rest is cancelled.
-func (t *tx) drop(ctx context.Context, parent *daybook.Run, m *daybook.FanMove, now time.Time) error {
-	keys, err := t.texts(ctx, selectParked, string(parent.Key), int64(childrenMoved))
-	if err != nil {
-		return err
-	}
-	if len(keys) == childrenMoved {
-		m.Look = now
-	} else {
-		m.Breaker.Open, m.Breaker.Trial = false, ""
-	}
-	if len(keys) == 0 {
-		return nil
-	}
-	if err := t.cancelEach(ctx, parent, keys, now); err != nil {
-		return err
-	}
-	list, err := t.s.d.list(keys)
-	if err != nil {
-		return err
-	}
-	if _, err := t.exec(ctx, letGoDropped, list); err != nil {
-		return err
-	}
-	t.wakes = true
-	return t.holdPausedKeys(ctx, keys)
 }
 
 // What the newest listing names, and what was asked for by itself.

@@ -82,6 +82,7 @@ var zhSubjects = map[string]string{
 	"%s: %s that another run has, and none is under way":    "%s：%s，它被别的运行占用，没有一个在进行",
 
 	"%s was not cancelled with its window": "%s不是随窗口取消的",
+	"%s is settled as it is":               "%s照旧核实",
 
 	// Plans, and the doctor.
 	"%s, each under the same key":                                 "%s，各沿用原键",

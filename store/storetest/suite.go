@@ -26,6 +26,7 @@ var suite = []topic{
 	{"steps", stepCases},
 	{"letters", letterCases},
 	{"subjects", fanoutCases},
+	{"ended", endedCases},
 	{"trigger", triggerCases},
 	{"plan", planCases},
 	{"jobs", jobCases},
