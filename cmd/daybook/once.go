@@ -187,6 +187,7 @@ func (a *app) frozen(r *daybook.Run) bool {
 		return false
 	}
 	a.say("%s  is frozen until %s; its next start is at %s", r.Key, stamp(r.FrozenUntil, a.zoneOf(r.Zone)), stamp(r.Due, a.zoneOf(r.Zone)))
+	a.next("daybook " + a.ledgerFlags() + "freeze list")
 	return true
 }
 

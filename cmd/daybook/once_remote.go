@@ -124,7 +124,7 @@ func (x *remoteLine) claim(ctx context.Context, body map[string]any) (got claimR
 
 // follow does what can be done here until the run is over, is under way elsewhere, or waits for longer than this line does.
 func (x *remoteLine) follow(ctx context.Context, got claimReply) (run *control.RunJSON, err error) {
-	for {
+	for told := (time.Time{}); ; { // until when it was told that a freeze stands
 		run, pause := got.Run, time.Second
 		switch {
 		case len(got.Questions) > 0:
@@ -143,7 +143,12 @@ func (x *remoteLine) follow(ctx context.Context, got claimReply) (run *control.R
 		if !run.State.Live() || run.State == daybook.Running || x.o.noRetry && (due > 0 || pause > 0) {
 			return run, nil
 		}
-		if due > 0 && got.Token != "" && run.Error != "" && run.Reason != daybook.ReasonSettling {
+		if asRun(run).HeldAt(x.a.Now()) == daybook.ReasonFrozen {
+			if !run.FrozenUntil.Equal(told) {
+				told = run.FrozenUntil
+				x.a.frozen(asRun(run))
+			}
+		} else if due > 0 && got.Token != "" && run.Error != "" && run.Reason != daybook.ReasonSettling {
 			x.a.say("%s  attempt %d: %s; next try at %s", run.Key, run.Attempts, daybook.Stored(oneLine(run.Error)), stamp(run.Due, x.a.zoneOf(run.Timezone)))
 		}
 		if !waits(ctx, max(pause, min(due, longestLook))) {
@@ -213,7 +218,7 @@ func (x *remoteLine) orderOf(got claimReply) (*daybook.Job, *daybook.Run) {
 
 // asRun is a run as far as it is told.
 func asRun(j *control.RunJSON) *daybook.Run {
-	r := &daybook.Run{Key: j.Key, Job: j.Job, Subject: j.Subject, State: j.State, Reason: j.Reason, Attempts: j.Attempts, Effects: j.Effects, Zone: j.Timezone, Due: j.Due, LastError: j.Error,
+	r := &daybook.Run{Key: j.Key, Job: j.Job, Subject: j.Subject, State: j.State, Reason: j.Reason, Attempts: j.Attempts, Effects: j.Effects, Zone: j.Timezone, Due: j.Due, Hold: j.Hold, FrozenUntil: j.FrozenUntil, LastError: j.Error,
 		Window: daybook.Window{Label: j.Window, Date: j.Date, Start: j.WindowStart, End: j.WindowEnd}, Cover: daybook.Bounds{Start: j.WindowStart, End: j.WindowEnd}}
 	if l := j.Letter; l != nil {
 		r.Letter = &daybook.Letter{Kind: l.Kind, State: l.State, Error: l.Error}

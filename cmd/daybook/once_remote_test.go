@@ -390,3 +390,32 @@ func TestALineIsAskedToEnd(t *testing.T) {
 		}
 	})
 }
+
+// A line that a freeze keeps waiting says so, and until when: nobody takes its silence for work.
+func TestALineSaysThatItIsFrozenOverAServer(t *testing.T) {
+	o := newOffice(t, "sqlite:daybook.db")
+	o.must(0, "freeze", "start", "--for", "30m", "--reason", "a deployment", "-y")
+	o.once("--job", "iced", "--tz", "UTC", "--date", "2026-03-02", "--no-retry", "--", "sh", "-c", "echo x >> lines").is(t, 75, "iced:2026-03-02  is frozen until ")
+	cmd := o.line("--job", "iced", "--tz", "UTC", "--date", "2026-03-02", "--", "sh", "-c", "echo x >> lines")
+	errs := filepath.Join(o.machine, "errs")
+	f, err := os.Create(errs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	cmd.Stderr = f
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	said := func() string { b, _ := os.ReadFile(errs); return string(b) }
+	if !waitFor(func() bool { return strings.Contains(said(), "iced:2026-03-02  is frozen until ") }) {
+		t.Errorf("it waits and says %q", said())
+	}
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	_ = cmd.Wait()
+	if n := strings.Count(said(), "is frozen until"); n > 2 || o.lines() != "" { // while it waits, and at its end
+		t.Errorf("said %d times: %s; lines %q", n, said(), o.lines())
+	}
+	o.serve.end()
+}
