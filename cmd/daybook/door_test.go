@@ -83,6 +83,7 @@ jobs:
 `
 
 func TestServeAnswersByHTTP(t *testing.T) {
+	t.Parallel()
 	onBothDatabases(t, func(t *testing.T, ledger string) {
 		s := newScene(t, ledger, oneJob)
 		d := s.door()
@@ -118,6 +119,7 @@ func TestServeAnswersByHTTP(t *testing.T) {
 // TestH64NoKnownDefaultSecret: an address that others reach is not listened on before a token was made, and there is none
 // to begin with.
 func TestH64NoKnownDefaultSecret(t *testing.T) {
+	t.Parallel()
 	onBothDatabases(t, func(t *testing.T, ledger string) {
 		s := newScene(t, ledger, oneJob)
 		for _, address := range []string{"0.0.0.0:0", "[::]:0", ":0"} {

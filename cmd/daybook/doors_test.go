@@ -136,6 +136,7 @@ func aroundNoon(now time.Time) string {
 // TestEveryDoorLeadsToOneKey: a job that appends a line is asked for one date by the schedule, by eight processes at
 // once, by once, and by a person afterwards. The file has one line, and the key tells who asked and what came of it.
 func TestEveryDoorLeadsToOneKey(t *testing.T) {
+	t.Parallel()
 	onBothDatabases(t, func(t *testing.T, ledger string) {
 		zone := aroundNoon(time.Now())
 		s := newScene(t, ledger, "version: 1\ntimezone: "+zone+`

@@ -241,6 +241,8 @@ var unsteady = []struct {
 	{regexp.MustCompile(`SQLite \S+, schema \d+, \S+ \S+`), "SQLite V, schema N, N KiB"},
 	{regexp.MustCompile(`zone data \S+`), "zone data V"},
 	{regexp.MustCompile(`the oldest for .*`), "the oldest for N"},
+	// Who looked first after the machine had been away: the watch, or the scheduler.
+	{regexp.MustCompile(`(alert job_late: due \S+), (?:no scheduler has\n    decided it|scheduled)\n`), "$1, WHY\n"},
 }
 
 // steady takes out of a text what differs from run to run.

@@ -133,6 +133,7 @@ func (o *office) becomes(key string, state daybook.State) {
 
 // Whatever a line does over a file, it does the same over a server: the same code, the same state, as often begun.
 func TestALineDoesTheSameOverAServer(t *testing.T) {
+	t.Parallel()
 	onBothDatabases(t, func(t *testing.T, ledger string) {
 		o := newOffice(t, ledger)
 		file := newScene(t, "sqlite:"+filepath.Join(t.TempDir(), "line.db"), officeFile)
@@ -196,6 +197,7 @@ func TestALineDoesTheSameOverAServer(t *testing.T) {
 
 // What the command prints is seen where the line runs, and kept where the ledger is.
 func TestOutputOverAServer(t *testing.T) {
+	t.Parallel()
 	o := newOffice(t, "sqlite:daybook.db")
 	r := o.once("--job", "talk", "--tz", "UTC", "--date", "2026-03-02", "--", "sh", "-c", "echo seen; echo also >&2").is(t, 0, "")
 	if !strings.Contains(r.stdout, "seen") {
@@ -212,6 +214,7 @@ func TestOutputOverAServer(t *testing.T) {
 
 // Nobody is there, or not who was meant: 125, and JSON that says so. Nothing ran.
 func TestALineWithoutItsServer(t *testing.T) {
+	t.Parallel()
 	o := newOffice(t, "sqlite:daybook.db")
 	line := []string{"--job", "backup", "--tz", "UTC", "--date", "2026-03-02", "--", "sh", "-c", "echo x >> lines"}
 	o.write("token", "dbt_nonsense\n")
@@ -246,6 +249,7 @@ func (o *office) aLine(job string, more ...string) *exec.Cmd {
 
 // The server is killed while the command runs, and comes back: the command is not disturbed, and its end is recorded.
 func TestTheServerIsKilledUnderALine(t *testing.T) {
+	t.Parallel()
 	onBothDatabases(t, func(t *testing.T, ledger string) {
 		for _, effects := range []string{"once", "repeatable"} {
 			t.Run(effects, func(t *testing.T) {
@@ -273,6 +277,7 @@ func TestTheServerIsKilledUnderALine(t *testing.T) {
 // The server stays away: 125, which says what is not known there. When it is back the line reports first, and once-only
 // work that was given up meanwhile is settled by that.
 func TestTheServerStaysAway(t *testing.T) {
+	t.Parallel()
 	onBothDatabases(t, func(t *testing.T, ledger string) {
 		o := newOffice(t, ledger)
 		cmd := o.aLine("backup", "--effects", "once")
@@ -300,6 +305,7 @@ func TestTheServerStaysAway(t *testing.T) {
 
 // The line is killed, and its command lives on. Nothing is started beside it; what it leaves as its report is its report.
 func TestTheLineIsKilled(t *testing.T) {
+	t.Parallel()
 	onBothDatabases(t, func(t *testing.T, ledger string) {
 		t.Run("with a report", func(t *testing.T) {
 			o := newOffice(t, ledger)
@@ -355,6 +361,7 @@ func (o *office) killed(cmd *exec.Cmd) {
 
 // A person asks for the end on the server, or the machine asks the line to stop: the command is asked to end, politely.
 func TestALineIsAskedToEnd(t *testing.T) {
+	t.Parallel()
 	onBothDatabases(t, func(t *testing.T, ledger string) {
 		command := []string{"--", "sh", "-c", `trap 'echo asked >> lines; exit 75' TERM; echo begun >> lines; while :; do sleep 0.05; done`}
 		for name, c := range map[string]struct {

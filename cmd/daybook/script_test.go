@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"flag"
 	"os"
 	"os/exec"
 	"regexp"
@@ -24,6 +25,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
+	_ = flag.Set("test.parallel", "8") // the tests wait for processes, most of the time; go test -parallel still counts
 	testscript.Main(m, map[string]func(){"daybook": main})
 }
 

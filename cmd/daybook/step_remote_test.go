@@ -32,6 +32,7 @@ func (o *office) pay(script string) []string {
 // A line over a server marks its steps there, with the token of its claim. A
 // line for the shell of the server's machine is not taken from it.
 func TestStepsOfALineOverAServer(t *testing.T) {
+	t.Parallel()
 	onBothDatabases(t, func(t *testing.T, ledger string) {
 		o := newTill(t, ledger)
 		got := o.once(o.pay(`test -z "${DAYBOOK_DB:-}"
@@ -56,6 +57,7 @@ func TestStepsOfALineOverAServer(t *testing.T) {
 // The server is away when an effect ends, and its work dies before it is back: what was known of the end lies in the directory
 // of the attempt, and the next call of the line tells it first.
 func TestTheServerIsAwayWhenAnEffectEnds(t *testing.T) {
+	t.Parallel()
 	onBothDatabases(t, func(t *testing.T, ledger string) {
 		o := newTill(t, ledger)
 		line := o.pay(`./daybook effect charge -- sh -c 'echo "$DAYBOOK_WIRE_KEY" >> lines; echo $PPID > effect; until test -e go; do sleep 0.05; done; echo ch_1'`)
@@ -106,6 +108,7 @@ func TestTheServerIsAwayWhenAnEffectEnds(t *testing.T) {
 // The ledger is away before an effect begins, and its script goes on and says that it is done: it is not, and is tried again. Once a
 // later call for the effect was answered, nothing is held against the attempt.
 func TestTheServerIsAwayBeforeAnEffectBegins(t *testing.T) {
+	t.Parallel()
 	onBothDatabases(t, func(t *testing.T, ledger string) {
 		const away = `DAYBOOK_SERVER=http://127.0.0.1:1 ./daybook effect charge -- sh -c 'echo never >> lines' & pid=$!
 until test -e "$(dirname "$DAYBOOK_RESULT_FILE")/unbegun-charge.txt"; do sleep 0.05; done

@@ -70,6 +70,7 @@ func listed(t *testing.T, dsn, query string) (all []string, err error) {
 
 // TestAQueryListsSubjects: the same listing over each kind of database that a dsn can name, through the doors of the program.
 func TestAQueryListsSubjects(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		kind    userdb.Kind
 		instant string
@@ -109,6 +110,7 @@ func TestAQueryListsSubjects(t *testing.T) {
 
 // TestAQueryThatIsCutOff: a connection that is lost in the middle of a listing is an error, never the end of the list.
 func TestAQueryThatIsCutOff(t *testing.T) {
+	t.Parallel()
 	for kind, end := range map[userdb.Kind]string{
 		userdb.Postgres: "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND query LIKE '%AS subject%'",
 		userdb.MySQL:    "BEGIN NOT ATOMIC FOR r IN (SELECT id FROM information_schema.processlist WHERE id <> connection_id() AND info LIKE '%AS subject%') DO KILL r.id; END FOR; END",
@@ -141,6 +143,7 @@ func TestAQueryThatIsCutOff(t *testing.T) {
 
 // TestAQueryThatMayNotBeAsked: a database that lets nobody in is told without the password.
 func TestAQueryThatMayNotBeAsked(t *testing.T) {
+	t.Parallel()
 	dsn, db := users(t, userdb.MySQL)
 	must(t, db, "CREATE USER me@'%' IDENTIFIED BY 'hunter2'", "GRANT SELECT ON *.* TO me@'%'", "CREATE TABLE subs (id BIGINT)", "INSERT INTO subs VALUES (1)")
 	t.Cleanup(func() { _, _ = db.ExecContext(context.WithoutCancel(t.Context()), "DROP USER me@'%'") })
