@@ -47,6 +47,8 @@ type Outcome struct {
 	// Recorded says that the end of the attempt was reported by another door and is in the ledger: nothing is left to
 	// write.
 	Recorded bool
+	// Outlived says that what the attempt started lived longer than it, until now: it may have sent something until then.
+	Outlived bool
 }
 
 // Output is what a command printed: its head and its tail, as safe text.

@@ -626,3 +626,32 @@ func TestPlantedBugsOfSteps(t *testing.T) {
 		})
 	}
 }
+
+// What an attempt started may have outlived it: then the last try of what it left open ended only with that, also of a step whose
+// end was told before.
+func TestStepsThatOutlivedTheirAttempt(t *testing.T) {
+	start := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	for _, outlived := range []bool{false, true} {
+		r := &Run{Key: "renew:2026-03-01", Job: "renew", State: Running, Steps: true, Fence: 1, Attempts: 1, Records: []*StepRecord{
+			{Key: "renew:2026-03-01", Step: "told", State: EffectUnknown, Fence: 1, Seen: 1, Generation: 1, EndedAt: start, Error: "signal killed"},
+			{Key: "renew:2026-03-01", Step: "untold", State: EffectBegun, Fence: 1, Seen: 1, Generation: 1},
+		}}
+		now := start.Add(time.Hour)
+		m := r.Next(Outcome{Result: ResultUnknown, Outlived: outlived}, Policy{Asks: true, Settles: time.Minute}, now)
+		want := map[string]time.Time{"told": start, "untold": now}
+		if outlived {
+			want["told"] = now
+		}
+		for _, e := range m.Steps {
+			r = r.With(e)
+		}
+		for _, e := range r.Records {
+			if !e.EndedAt.Equal(want[e.Step]) || e.State != EffectUnknown || e.Error == "" {
+				t.Errorf("outlived %v: %+v, want the end at %s", outlived, e, want[e.Step])
+			}
+		}
+		if m.Reason != ReasonSettling {
+			t.Errorf("%s %s", m.To, m.Reason)
+		}
+	}
+}

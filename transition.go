@@ -373,6 +373,55 @@ func (r *Run) Settle(found []Finding, p Policy, askedAt, now time.Time) Transiti
 	return r.ladder(t, p, Outcome{Error: "the far side says that it did not happen"}, now)
 }
 
+// PutOff decides that the far side is not asked yet about the open effects of r: something that an earlier try started is still
+// alive, and may yet send. The last try ends now at the earliest, so no answer counts before that.
+func (r *Run) PutOff(pause time.Duration, now time.Time) Transition {
+	t := r.move(OnProbe, now)
+	t.Effect, t.Steps = r.openUntil(now)
+	t.To, t.Reason, t.Due = Retryable, ReasonSettling, now.Add(pause)
+	return t
+}
+
+// HandBackAlive decides what follows when a claimed r was not begun, since something that an earlier try started is still alive: it is
+// given back, to be claimed again after the pause.
+func (r *Run) HandBackAlive(pause time.Duration, now time.Time) Transition {
+	t := r.Next(Outcome{Result: ResultInterrupted}, Policy{}, now)
+	if t.On == OnHandBack { // else a person asked for the end
+		t.Effect, t.Steps = r.openUntil(now)
+		t.Reason, t.Due = ReasonLost, now.Add(pause)
+	}
+	return t
+}
+
+// openUntil returns the open effects of r as tried until now.
+func (r *Run) openUntil(now time.Time) (effect *StepRecord, steps []*StepRecord) {
+	until := func(e *StepRecord) *StepRecord {
+		c := *e
+		c.EndedAt = now
+		return &c
+	}
+	if e := r.Effect; e != nil && e.State == EffectUnknown {
+		effect = until(e)
+	}
+	for _, e := range r.OpenSteps() {
+		if e.State == EffectUnknown {
+			steps = append(steps, until(e))
+		}
+	}
+	return effect, steps
+}
+
+// LeavesOpen reports whether an effect of r is unknown once t is written.
+func (r *Run) LeavesOpen(t Transition) bool {
+	if e := t.Effect; e != nil {
+		return e.State == EffectUnknown
+	}
+	for _, e := range t.Steps {
+		r = r.With(e)
+	}
+	return len(r.OpenSteps()) > 0
+}
+
 // rows are what was found about an effect of r, a row for each wire key.
 func (r *Run) rows(found []Finding, askedAt, now time.Time) []Attempt {
 	rows := make([]Attempt, len(found))

@@ -12,7 +12,7 @@ import (
 
 // nextSteps is Next for a run with steps.
 func (r *Run) nextSteps(t Transition, o Outcome, p Policy, now time.Time) Transition {
-	after := r.afterAttempt(&t, now)
+	after := r.afterAttempt(&t, o.Outlived, now)
 	if len(after.OpenSteps()) == 0 {
 		t.Close = after.closing(LetterSettled, "probe", "", now) // it stood open while the work asked, for a person
 		if left := r.leftOut(); left != "" && o.Result == ResultDone && t.Attempt != nil {
@@ -56,17 +56,23 @@ func (r *Run) bySteps(o Outcome) Outcome {
 	return o
 }
 
-// afterAttempt returns r as its steps stand once the attempt is over: what it began and did not end is unknown.
-func (r *Run) afterAttempt(t *Transition, now time.Time) *Run {
+// afterAttempt returns r as its steps stand once the attempt is over: what it began and did not end is unknown. What it started may
+// have outlived it, and then the last try of what is unknown has ended only now.
+func (r *Run) afterAttempt(t *Transition, outlived bool, now time.Time) *Run {
 	c := *r
 	c.Records = slices.Clone(r.Records)
 	for i, e := range c.Records {
-		if e.Plain || e.State != EffectBegun {
+		late := outlived && e.open() && e.Fence == r.Fence
+		if e.Plain || e.State != EffectBegun && !late {
 			continue
 		}
 		over := *e
-		over.unreported(now)
-		over.Error = "nobody reported how it ended"
+		if over.unreported(now); late {
+			over.EndedAt = now
+		}
+		if over.Error == "" || e.State == EffectBegun {
+			over.Error = "nobody reported how it ended"
+		}
 		c.Records[i] = &over
 		t.Steps = append(t.Steps, &over)
 	}

@@ -24,8 +24,8 @@ func (x *Executor) attempt(ctx context.Context, f *flight) {
 		x.handBack(f, daybook.ReasonNoDefinition, awayPause)
 		return
 	}
-	if x.survived(f.run) || x.stays(f.run, work) {
-		x.handBack(f, daybook.ReasonLost, alivePause)
+	if x.alive(f.run, true) || x.stays(f.run, work) {
+		x.decide(f, func(r *daybook.Run, now time.Time) daybook.Transition { return r.HandBackAlive(alivePause, now) })
 		return
 	}
 	env, err := environment(work)
@@ -64,7 +64,9 @@ func (x *Executor) attempt(ctx context.Context, f *flight) {
 	}
 	out := x.work(ctx, f, work, o)
 	x.readSteps(ctx, f, o.Dir)
-	x.end(f, work.Job.Policy(), out)
+	if !x.waitFor(ctx, f, work.Job.Policy(), out, o.Dir) {
+		x.end(f, work.Job.Policy(), out)
+	}
 }
 
 // snapshot copies the run of a flight: what a renewal notes meanwhile stands in it.
@@ -199,6 +201,10 @@ func (x *Executor) question(ctx context.Context, f *flight) {
 		x.o.Log.Warn("this process does not know how to ask", "job", r.Job, "key", r.Key)
 		return
 	}
+	if x.alive(r, false) || x.stays(r, work) {
+		x.decide(f, func(r *daybook.Run, now time.Time) daybook.Transition { return r.PutOff(alivePause, now) })
+		return
+	}
 	p := work.Job.Policy()
 	var found []daybook.Finding
 	if r.Steps {
@@ -292,14 +298,15 @@ func (x *Executor) left(k daybook.Key) []string {
 	return dirs
 }
 
-// survived reports whether something that an earlier attempt of the run started is still alive on this host.
-func (x *Executor) survived(r *daybook.Run) bool {
+// alive reports whether something that an attempt of the run started is still alive on this host; of an earlier attempt only, when the
+// current one is not to count.
+func (x *Executor) alive(r *daybook.Run, earlier bool) bool {
 	for _, dir := range x.left(r.Key) {
-		if dir == x.dir(r.Key, r.Fence) {
+		if earlier && dir == x.dir(r.Key, r.Fence) {
 			continue
 		}
 		if alive, known := x.o.Survivor.Alive(dir); known && alive {
-			x.o.Log.Warn("an earlier attempt is still alive: nothing is started beside it", "job", r.Job, "key", r.Key)
+			x.o.Log.Warn("an earlier attempt is still alive: nothing is started or asked beside it", "job", r.Job, "key", r.Key)
 			return true
 		}
 	}

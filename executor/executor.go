@@ -96,11 +96,12 @@ type flight struct {
 	decide   func(r *daybook.Run, now time.Time) daybook.Transition // nil: nothing is to be written
 	next     daybook.Transition
 	question bool
-	command  string       // as started, where it is to be told
-	secrets  []string     // masked in everything that is kept of it
-	base     *daybook.Run // of an undo: what it takes back
-	adopted  string       // the directory of a survivor
-	ending   bool         // the survivor was asked to end
+	command  string           // as started, where it is to be told
+	secrets  []string         // masked in everything that is kept of it
+	base     *daybook.Run     // of an undo: what it takes back
+	adopted  string           // the directory of a survivor
+	leader   *daybook.Outcome // how the attempt ended that it outlived; nil: nobody saw that
+	ending   bool             // the survivor was asked to end
 }
 
 // New returns an executor that has claimed nothing yet.
@@ -296,8 +297,8 @@ func (x *Executor) launch(ctx context.Context, r *daybook.Run, now time.Time) {
 		defer cancel(nil)
 		if f.question {
 			x.question(ctx, f)
-		} else {
-			x.attempt(ctx, f)
+		} else if x.attempt(ctx, f); x.outlived(f) {
+			return
 		}
 		x.over(f)
 	}()

@@ -119,11 +119,57 @@ func (x *Executor) survivors(ctx context.Context, now time.Time) (err error) {
 			continue
 		}
 		x.readSteps(ctx, f, f.adopted)
-		x.end(f, p, x.reportOf(f.run, f.adopted))
+		x.end(f, p, x.endOf(f))
 		x.tellLeft(f.run, &f.next)
 		x.over(f)
 	}
 	return err
+}
+
+// waitFor keeps a flight whose attempt has ended and left an effect open, while something that it started is still alive: that may yet
+// send, and say how it ended. It is waited for like what outlived a process of Daybook, under the lease it has. False: there is
+// nothing to wait for.
+func (x *Executor) waitFor(ctx context.Context, f *flight, p daybook.Policy, out daybook.Outcome, dir string) bool {
+	if dir == "" || out.Recorded || errors.Is(context.Cause(ctx), daybook.ErrLeaseLost) {
+		return false
+	}
+	r := x.snapshot(f)
+	if !r.LeavesOpen(r.Next(out, p, x.o.Clock())) {
+		return false
+	}
+	if alive, known := x.o.Survivor.Alive(dir); !known || !alive {
+		return false
+	}
+	x.o.Log.Warn("an attempt ended and left something alive: it is waited for", "job", r.Job, "key", r.Key, "attempt", r.Attempts)
+	x.mu.Lock()
+	f.adopted, f.leader = dir, &out
+	stopping := x.stopping
+	x.mu.Unlock()
+	if stopping {
+		x.drop(f) // the next process waits for it
+	}
+	return true
+}
+
+// outlived reports whether the flight waits for what outlived its attempt.
+func (x *Executor) outlived(f *flight) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return f.adopted != ""
+}
+
+// endOf is how a survivor ended: what it left as its report, else what was seen of its attempt.
+func (x *Executor) endOf(f *flight) daybook.Outcome {
+	o := x.reportOf(f.run, f.adopted)
+	if f.leader == nil {
+		return o
+	}
+	if o.Result == daybook.ResultLost {
+		o = *f.leader
+	}
+	o.Outlived, o.Exit, o.Output, o.Interrupted = true, f.leader.Exit, f.leader.Output, f.leader.Interrupted
+	o.Detail = daybook.Clip(f.leader.Detail+", what it started lived longer", daybook.MaxErrorBytes)
+	return o
 }
 
 // endOverdue ends a survivor whose time is up, or that a person asked to end.

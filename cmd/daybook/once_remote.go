@@ -154,7 +154,7 @@ func (x *remoteLine) follow(ctx context.Context, got claimReply) (run *control.R
 		if !waits(ctx, max(pause, min(due, longestLook))) {
 			return run, nil
 		}
-		if got, err = x.claim(ctx, map[string]any{"key": run.Key, "resume": true, "asks": x.o.probe != ""}); err != nil {
+		if got, err = x.claim(ctx, map[string]any{"key": run.Key, "resume": true, "asks": x.o.probe != "" && !x.survived(run.Key)}); err != nil {
 			return nil, err
 		}
 	}
@@ -194,7 +194,7 @@ func (x *remoteLine) attempt(ctx context.Context, got claimReply) (*control.RunJ
 	}
 	command := x.a.Exec
 	command.Tee = x.a.Stdout
-	out := command.Run(doing, order).Mask(order.Secrets)
+	out := x.outlived(doing, got, dir, command.Run(doing, order)).Mask(order.Secrets)
 	h.stop()
 	x.exit = out.Exit
 	out.Command = job.Command.String()

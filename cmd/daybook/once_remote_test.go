@@ -345,6 +345,38 @@ func TestTheLineIsKilled(t *testing.T) {
 	})
 }
 
+// The command is killed, and what it started lives on and may yet charge: the line waits for it, and no person is called before.
+func TestTheCommandLeavesSomethingAlive(t *testing.T) {
+	onBothDatabases(t, func(t *testing.T, ledger string) {
+		o := newOffice(t, ledger)
+		args := []string{"--job", "charge", "--tz", "UTC", "--date", "2026-03-02", "--effects", "once", "--"}
+		cmd := o.line(append(args, "sh", "-c", `(until test -e go; do sleep 0.05; done; echo charged >> lines; echo '{"outcome":"done","result":"ch_1"}' > "$DAYBOOK_RESULT_FILE") >/dev/null 2>&1 & echo begun >> lines; kill -9 $$`)...)
+		said, err := os.Create(filepath.Join(o.machine, "said"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer said.Close()
+		cmd.Stderr = said
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill() })
+		waits := func() bool { b, _ := os.ReadFile(said.Name()); return strings.Contains(string(b), "it is waited for") }
+		if !waitFor(waits) {
+			t.Fatal("the line does not wait for it")
+		}
+		if r := o.run("charge:2026-03-02"); r.State != daybook.Running || r.Letter != nil {
+			t.Errorf("%s, letter %+v, while something is alive", r.State, r.Letter)
+		}
+		o.write("go", "")
+		_ = cmd.Wait()
+		if r := o.run("charge:2026-03-02"); r.State != daybook.Done || string(r.Result) != `"ch_1"` || o.lines() != "begun\ncharged\n" {
+			t.Errorf("%s, result %s, lines %q", r.State, r.Result, o.lines())
+		}
+		o.serve.end()
+	})
+}
+
 // killed starts a line and kills it once its command runs.
 func (o *office) killed(cmd *exec.Cmd) {
 	o.t.Helper()

@@ -89,6 +89,36 @@ func (x *remoteLine) report(ctx context.Context, h *holding, got claimReply, dir
 	return reply.Run, err
 }
 
+// leftEvery is how often it is looked whether what a command left alive has ended.
+const leftEvery = 100 * time.Millisecond
+
+// outlived waits for what the command left alive, when nobody said how its effects ended: that may yet send, or report. When ctx ends
+// it is asked to end.
+func (x *remoteLine) outlived(ctx context.Context, got claimReply, dir string, out daybook.Outcome) daybook.Outcome {
+	once := got.Steps || got.Run != nil && got.Run.Effects == daybook.Once
+	if !once || out.Result != daybook.ResultUnknown && out.Result != daybook.ResultUnclear {
+		return out
+	}
+	alive, known := x.a.Exec.Alive(dir)
+	if !known || !alive {
+		return out
+	}
+	x.a.say("%s  the command ended (%s) and left something alive that may yet act: it is waited for", got.Key, out.Detail)
+	for alive && waits(ctx, leftEvery) {
+		alive, _ = x.a.Exec.Alive(dir)
+	}
+	if alive {
+		if err := x.a.Exec.End(context.WithoutCancel(ctx), dir); err != nil {
+			x.a.tellError(err)
+		}
+	}
+	if said, ok := x.a.Exec.Report(dir); ok {
+		said.Exit, said.Output, said.Interrupted = out.Exit, out.Output, out.Interrupted
+		return said
+	}
+	return out
+}
+
 // reportSteps tells the server the ends of steps that it did not hear while the command ran: before the end of the attempt,
 // which they decide. True: something was heard.
 func (x *remoteLine) reportSteps(ctx context.Context, patience time.Duration, token, dir string) (heard bool) {
