@@ -209,7 +209,8 @@ func fold(path, ledger string) error {
 func WitnessOf(path string) string { return path + "-witness" }
 
 // watch makes the files of the ledger known, and tells the store what they say: beside a SQLite file, and in the folder of this
-// host.
+// host. It is an error when the ledger was just made in the place of another, as where the file was lost: it would begin anew,
+// and do everything again.
 func (e *Engine) watch(ctx context.Context) error {
 	info, err := e.store.Info(ctx)
 	if err != nil {
@@ -219,12 +220,47 @@ func (e *Engine) watch(ctx context.Context) error {
 	if strings.HasPrefix(strings.ToLower(info.Database), "sqlite") && info.Place != "" {
 		e.place = info.Place
 		e.witness.files = append(e.witness.files, WitnessOf(info.Place))
+		if err := e.another(ctx, info); err != nil {
+			e.witness.mu.Unlock()
+			return err
+		}
 	}
 	if e.o.WitnessDir != "" {
 		e.witness.files = append(e.witness.files, filepath.Join(e.o.WitnessDir, info.ID))
 	}
 	e.witness.mu.Unlock()
 	return e.remember(ctx)
+}
+
+// another tells when the witness beside a ledger in which nobody has worked yet is that of another ledger only.
+func (e *Engine) another(ctx context.Context, info daybook.LedgerInfo) error {
+	stands, err := e.store.Seen(ctx)
+	if err != nil || len(stands.Marks) > 0 || stands.Lapse > 0 {
+		return err
+	}
+	path := WitnessOf(info.Place)
+	text, err := os.ReadFile(path)
+	if err != nil { // there was none before, or it cannot be read, which is told elsewhere
+		return nil
+	}
+	var last time.Time
+	for line := range bytes.Lines(text) {
+		var l witnessLine
+		if json.Unmarshal(line, &l) != nil {
+			continue
+		}
+		if l.Ledger == info.ID {
+			return nil
+		}
+		if l.At.After(last) {
+			last = l.At
+		}
+	}
+	if last.IsZero() {
+		return nil
+	}
+	return daybook.New(daybook.CodeUnavailable, "the ledger %s is empty, and another stood here that was at work until %s", info.Place, last.UTC().Format(time.RFC3339)).
+		WithHint("put it back: daybook db restore FILE; to begin anew, where nothing that was done is known, remove %s", path)
 }
 
 // remember tells the store what the witness saw, unless the ledger has another lapse since: what was known then is not what

@@ -294,7 +294,7 @@ func fold(ctx context.Context, path string) (err error) {
 // seat is where a ledger is restored, with what is there now.
 type seat struct {
 	path    string
-	id      string // of the ledger that is there; empty: there is none that can be read
+	id      string // of the ledger that is there; empty: there is none that can be read, or nobody has worked in it
 	lapse   int64
 	damaged bool
 	lock    *os.File // keeps others out; nil: there is no file
@@ -337,7 +337,7 @@ func (p *seat) read(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	if err := db.QueryRowContext(ctx, "SELECT id FROM daybook_ledger").Scan(&p.id); err != nil {
+	if err := db.QueryRowContext(ctx, "SELECT CASE WHEN EXISTS (SELECT 1 FROM daybook_runs) OR EXISTS (SELECT 1 FROM daybook_nodes) THEN id ELSE '' END FROM daybook_ledger").Scan(&p.id); err != nil {
 		return err
 	}
 	_ = db.QueryRowContext(ctx, "SELECT lapse FROM daybook_ledger").Scan(&p.lapse) // an older schema has none

@@ -46,8 +46,10 @@ var zhRestored = map[string]string{
 	"held: the ledger was put back and knows nothing of what happened from %s to %s: %s. What may happen once only does not start": "已冻结：账本被恢复到较早的状态，不知道从%s到%s发生了什么：%s。只能发生一次的工作不会启动",
 
 	// engine/witness.go
-	"the file of the ledger %s was written over while it was worked on: what is in it is mixed": "账本的文件%s在使用时被覆盖：里面的内容已经混在一起",
-	"put a whole copy in its place: daybook db restore FILE":                                    "用完整的副本取代它：daybook db restore FILE",
+	"the ledger %s is empty, and another stood here that was at work until %s":                             "账本%s是空的，而这里原来有另一个账本，一直工作到%s",
+	"put it back: daybook db restore FILE; to begin anew, where nothing that was done is known, remove %s": "把它放回来：daybook db restore FILE；确实要从头开始（做过的一概不知）时，删除%s",
+	"the file of the ledger %s was written over while it was worked on: what is in it is mixed":            "账本的文件%s在使用时被覆盖：里面的内容已经混在一起",
+	"put a whole copy in its place: daybook db restore FILE":                                               "用完整的副本取代它：daybook db restore FILE",
 
 	// store/lapses.go
 	"the ledger does not know of what it acknowledged":                                                             "账本不知道它确认过的内容",
