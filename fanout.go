@@ -249,11 +249,14 @@ func (m *FanMove) breaker(f *Fanout, now time.Time) {
 	}
 }
 
-// CancelSubject ends the run of a subject that has not started, together with the run that listed it.
+// CancelSubject ends the run of a subject that waits, together with the run that listed it. One of which an effect has happened is a
+// dead letter then, as with Cancel.
 func (r *Run) CancelSubject(who string, now time.Time) (Transition, error) {
 	t, err := r.Cancel(who, "", now)
 	t.Activity = nil // that of the other run says it
-	t.Reason = ReasonWithWindow
+	if t.To == Cancelled {
+		t.Reason = ReasonWithWindow
+	}
 	return t, err
 }
 

@@ -17,7 +17,7 @@ const (
 	Dead      State = "dead"      // a person must look at it: its letter is open, or says how it was closed
 	Skipped   State = "skipped"   // a recorded decision not to run
 	Coalesced State = "coalesced" // another run covers it: CoveredBy
-	Cancelled State = "cancelled" // by a person, before any effect began
+	Cancelled State = "cancelled" // by a person, and no effect had happened
 )
 
 // Live reports whether s is one of scheduled, running and retryable: the states that a later window waits for.
@@ -55,6 +55,7 @@ const (
 	ReasonNoDefinition    Reason = "no definition" // no serve knows the job
 	ReasonReplayed        Reason = "replayed"
 	ReasonDismissed       Reason = "dismissed"
+	ReasonCancelled       Reason = "cancelled" // a dead letter: a person ended it after an effect had happened
 	ReasonCompensated     Reason = "compensated"
 	ReasonUndone          Reason = "undone"
 	ReasonUndoing         Reason = "undoing" // what it did is being taken back, by the run of its undo key

@@ -2,6 +2,8 @@ package daybook
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -76,6 +78,8 @@ var Arrows = []Arrow{
 	{Cancelled, OnReopen, Scheduled},
 	{Scheduled, OnCancel, Cancelled},
 	{Retryable, OnCancel, Cancelled},
+	{Scheduled, OnCancel, Dead}, // an effect had happened: a person decides what becomes of that
+	{Retryable, OnCancel, Dead},
 	{Scheduled, OnCancel, Done}, // a further attempt of a done run, given up
 	{Retryable, OnCancel, Done},
 	{Done, OnAgain, Scheduled},
@@ -259,8 +263,7 @@ func (r *Run) ending(t Transition, o Outcome, p Policy, now time.Time) Transitio
 	case r.CancelledBy != "" && r.unsettled():
 		return r.dead(t, LetterUnknown, "cancelled by "+r.CancelledBy+" while its outcome is unknown", now)
 	case r.CancelledBy != "":
-		t.To = Cancelled
-		return t
+		return r.cancelled(t, r.CancelledBy, now)
 	case o.Result == ResultLost:
 		return r.lost(t, o, now)
 	case o.Result == ResultPermanent:
@@ -273,6 +276,25 @@ func (r *Run) ending(t Transition, o Outcome, p Policy, now time.Time) Transitio
 		return t
 	}
 	return r.ladder(t, p, o, now)
+}
+
+// cancelled ends r as a person asked. Where an effect has happened that is a dead letter, to be replayed, undone or dismissed: nobody
+// would know of it otherwise, and it could not be taken back.
+func (r *Run) cancelled(t Transition, who string, now time.Time) Transition {
+	var happened []string
+	for _, e := range slices.Backward(r.Undoable()) {
+		happened = append(happened, e.Step)
+	}
+	switch {
+	case r.Again:
+		return t.keep()
+	case len(happened) == 0:
+		t.To = Cancelled
+		return t
+	}
+	t = r.dead(t, LetterFailed, "cancelled by "+who+" after "+strings.Join(happened, ", ")+" happened", now)
+	t.Reason = ReasonCancelled
+	return t
 }
 
 // Unsettled decides what follows when a claimed r may not begin, since its effect is done or open: nothing was sent.
@@ -598,7 +620,7 @@ func (r *Run) Dismiss(who, note string, now time.Time) (Transition, error) {
 }
 
 // Cancel ends a run that waits. A running one is asked to end by its executor: see Claimer. One whose effect is open is
-// never cancelled.
+// never cancelled; one of which an effect has happened is a dead letter then.
 func (r *Run) Cancel(who, note string, now time.Time) (Transition, error) {
 	switch {
 	case r.Key.IsUndo() && r.State.Live(): // nor is its attempt asked to end
@@ -611,11 +633,7 @@ func (r *Run) Cancel(who, note string, now time.Time) (Transition, error) {
 	}
 	t := r.move(OnCancel, now)
 	t.Activity = r.act(who, "cancel", note, now)
-	t.To = Cancelled
-	if r.Again {
-		t = t.keep()
-	}
-	return t, nil
+	return r.cancelled(t, who, now), nil
 }
 
 // Reopen takes a cancelled run back to scheduled, and opens a dismissed letter again.

@@ -175,8 +175,7 @@ func (r *Run) settled(t Transition, by, note, no string, p Policy, now time.Time
 	}
 	switch {
 	case r.CancelledBy != "":
-		t.To = Cancelled
-		return t
+		return r.cancelled(t, r.CancelledBy, now)
 	case no != "":
 		return r.ladder(t, p, Outcome{Error: no}, now)
 	}

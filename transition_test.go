@@ -879,6 +879,16 @@ func TestArrows(t *testing.T) {
 		take(two, m)
 	}
 
+	for _, words := range []string{"scheduled repeatable", "retry repeatable"} {
+		r := runFrom(t, words)
+		r.Steps, r.Records = true, []*StepRecord{{Key: r.Key, Step: "charge", State: EffectDone, Generation: 1, Order: 1, Tries: 1}}
+		m, err := r.Cancel("ops", "", noon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		take(r, m)
+	}
+
 	for _, m := range fanoutMoves(t) {
 		take(m.run, m.Transition)
 	}

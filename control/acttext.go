@@ -32,6 +32,8 @@ func (a Acted) sentence() daybook.Text {
 		return daybook.Say("dismissed.")
 	case a.Act == "cancel" && a.Run.State == daybook.Done:
 		return daybook.Say("the further attempt was cancelled; it stays done.")
+	case a.Act == "cancel" && a.Run.State == daybook.Dead:
+		return daybook.Say("ended, and a dead letter now, since an effect had happened: replay it, undo it, or dismiss it.")
 	case a.Act == "cancel":
 		return daybook.Say("cancelled.")
 	case a.Act == "reopen" && a.Run.State == daybook.Dead:

@@ -135,7 +135,7 @@ func TestAfterACancelNothingMoreBegins(t *testing.T) {
 			}
 		}
 		storetest.Apply(b.ctx, t, b.s, b.run(k).Next(daybook.Outcome{Result: daybook.ResultDone}, b.policy(k), b.now))
-		if r := b.run(k); r.State != daybook.Cancelled || r.StepRecord("charge").State != daybook.EffectDone || r.StepRecord("mail") != nil {
+		if r := b.run(k); r.State != daybook.Dead || r.Reason != daybook.ReasonCancelled || r.StepRecord("charge").State != daybook.EffectDone || r.StepRecord("mail") != nil {
 			t.Errorf("%s, %+v", r.State, r.Records)
 		}
 	})

@@ -82,7 +82,7 @@ func endOf(m *daybook.Transition) (e daybook.SubjectEnd, tells bool) {
 		return e, false
 	}
 	e.Done = m.To == daybook.Done && !m.Keep && (m.On == daybook.OnReport || m.On == daybook.OnProbe || m.On == daybook.OnLateReport)
-	if a := m.Attempt; a != nil && m.On == daybook.OnReport && !e.Done {
+	if a := m.Attempt; a != nil && m.On == daybook.OnReport && !e.Done && m.CancelledBy == "" {
 		switch a.Result {
 		case daybook.ResultNotDone, daybook.ResultPermanent, daybook.ResultUnclear, daybook.ResultUnknown:
 			e.Failed, e.Error = true, m.Error
@@ -389,9 +389,10 @@ const unpark = `UPDATE daybook_live SET hold = 'turn' WHERE parent = $1 AND pare
 
 const parkKeys = `UPDATE daybook_live SET hold = 'breaker' WHERE key /*in $1*/ AND hold = ''`
 
-// Not those that were refused for good: nobody but a person asks again.
+// Not those that were refused for good, nor those that a person ended: nobody but a person asks again.
 const selectFailedSince = `SELECT l.key FROM daybook_letters l WHERE l.parent = $1 AND l.parent <> '' AND l.state = 'open' AND l.kind = 'failed' AND l.opened_us >= $2
   AND NOT EXISTS (SELECT 1 FROM daybook_attempts a WHERE a.key = l.key AND a.fence = (SELECT r.fence FROM daybook_runs r WHERE r.key = l.key) AND a.result = 'permanent')
+  AND NOT EXISTS (SELECT 1 FROM daybook_runs r WHERE r.key = l.key AND r.reason = 'cancelled')
 ORDER BY l.key LIMIT $3`
 
 // park holds what was let go and does not run, and takes back what failed since the breaker saw the first failure.

@@ -137,7 +137,7 @@ ended; of what runs elsewhere, or is no command, the output is shown when an att
 Exit 6 when nobody executes.`
 	textRunCancel     = "End a run that waits, or ask the executor of one under way to end it"
 	textRunCancelLong = `A run that waits is cancelled. One under way is asked to end; an effect it has begun is settled first, never
-cancelled.`
+cancelled. One of which an effect has happened becomes a dead letter, to be replayed, undone or dismissed.`
 	textRunReopen      = "Take a cancelled run back, or open a dismissed letter again"
 	textRunReopenLong  = `A cancelled run is scheduled again; a dismissed letter is open again, and can be replayed.`
 	textRunResolve     = "Say what happened to an effect whose outcome is unknown"

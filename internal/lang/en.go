@@ -44,6 +44,7 @@ var en = map[string]string{
 	"reason.no definition":               "no definition",
 	"reason.replayed":                    "replayed",
 	"reason.dismissed":                   "dismissed",
+	"reason.cancelled":                   "cancelled",
 	"reason.compensated":                 "compensated",
 	"reason.undone":                      "undone",
 	"reason.again":                       "again",

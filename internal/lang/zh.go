@@ -44,6 +44,7 @@ var zh = map[string]string{
 	"reason.no definition":               "没有定义",
 	"reason.replayed":                    "已重放",
 	"reason.dismissed":                   "已关闭",
+	"reason.cancelled":                   "已取消",
 	"reason.compensated":                 "已补偿",
 	"reason.undone":                      "已撤销",
 	"reason.again":                       "再次执行",

@@ -43,6 +43,7 @@ var suite = []topic{
 	{"faults", faultCases},
 	{"cut", cutCases},
 	{"standing", standingCases},
+	{"charged", chargedCases},
 }
 
 type topic struct {

@@ -1,0 +1,91 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+// Cases in which money was taken, or may have been, and somebody or something wants to go on as if it had not.
+
+// tried lets the work of a claimed run come to an effect that begins, and end it.
+func (k *kit) tried(r *daybook.Run, step string, result daybook.Result, says ...daybook.StepPolicy) *daybook.Run {
+	k.Helper()
+	r, e, err := k.come(r, step, says...)
+	k.ok(err)
+	equal(k, step+" begins", e.State, daybook.EffectBegun)
+	e = r.StepEnded(e, daybook.Outcome{Result: result, Error: "402 card declined"}, k.now)
+	k.ok(k.s.MarkStep(k.ctx, r, e, daybook.Learned{}))
+	r = r.With(e)
+	r.Marks++
+	return r
+}
+
+var chargedCases = []example{
+	{"whoever is charged is not cancelled: by himself, or with his window", func(k *kit) {
+		j := subjectsJob(Once, Steps, func(j *daybook.Job) { j.Retry = daybook.Retry{Backoff: []time.Duration{time.Minute}, Jitter: -1} })
+		p := k.listed(j, "2026-03-01", 8)
+		away := daybook.Outcome{Result: daybook.ResultNotDone, Error: "503 from mail"}
+		k.look(j)
+		for i, r := range k.claim(10) { // the others are declined
+			if i < 4 {
+				r = k.tried(r, "charge", daybook.ResultDone)
+			}
+			k.end(r, j, away)
+		}
+		k.look(j)
+		lone := k.find(p.Key + "/s000")
+		equal(k, "he waits", lone.State, daybook.Retryable)
+		m, err := lone.Cancel("ops", "because", k.now)
+		k.ok(err)
+		Apply(k.ctx, k, k.s, m)
+		k.now = k.now.Add(time.Minute)
+		for range 3 {
+			k.look(j)
+			for _, r := range k.claim(10) {
+				k.end(r, j, away)
+			}
+			k.now = k.now.Add(time.Minute)
+		}
+		k.look(j)
+		equal(k, "the breaker", k.find(p.Key).State, daybook.Dead)
+		equal(k, "not let go by it", k.find(lone.Key).Reason, daybook.ReasonCancelled)
+		m, err = k.find(p.Key).Dismiss("ops", "the rest is given up", k.now)
+		k.ok(err)
+		Apply(k.ctx, k, k.s, m)
+		k.look(j)
+		charged := 0
+		for i := range 8 {
+			r := k.find(p.Key + daybook.Key("/s00"+string(rune('0'+i))))
+			e := r.StepRecord("charge")
+			if e == nil || e.State != daybook.EffectDone {
+				equal(k, string(r.Key)+" letter open", r.State == daybook.Dead && r.Reason == daybook.ReasonCancelled, false)
+				continue
+			}
+			charged++
+			equal(k, string(r.Key)+" state", r.State, daybook.Dead)
+			equal(k, string(r.Key)+" letter", r.Letter.State, daybook.LetterOpen)
+			_, err := r.Undo("ops", "because", k.now)
+			k.ok(err)
+		}
+		equal(k, "charged", charged, 4)
+		equal(k, "who ended him", k.find(lone.Key).Letter.Error, "cancelled by ops after charge happened")
+	}},
+	{"asked to end while a charge is under way, which then happened: a dead letter", func(k *kit) {
+		j := Job("renew", Once, Steps, func(j *daybook.Job) { j.HasProbe = true })
+		k.run(j, "2026-03-01")
+		r, e, err := k.come(k.one(), "charge")
+		k.ok(err)
+		k.ok(k.s.CancelRunning(k.ctx, r.Key, r.Fence, k.act("cancel")))
+		k.end(k.find(r.Key), j, daybook.Outcome{Result: daybook.ResultLost})
+		q := k.one()
+		Apply(k.ctx, k, k.s, q.SettleSteps(map[string][]daybook.Finding{"charge": {{Answer: daybook.Yes, WireKey: e.WireKey()}}}, j.Policy(), k.now, k.now))
+		got := k.find(r.Key)
+		equal(k, "state", got.State, daybook.Dead)
+		equal(k, "reason", got.Reason, daybook.ReasonCancelled)
+		equal(k, "letter", got.Letter.Kind, daybook.LetterFailed)
+		alerts, err := k.s.Alerts(k.ctx, true, 10)
+		k.ok(err)
+		equal(k, "alerts", len(alerts), 1)
+	}},
+}
