@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -37,6 +38,7 @@ type StepRecord struct {
 	Call       string          // by which the work came to it last and was told to go on; empty: it was not said
 	SettledBy  string          // probe, late report, or the person; empty when the attempt itself said so
 	Data       json.RawMessage // the result handed back, or the probe's
+	Twice      string          // the other wire keys under which the far side has it as well: it was done twice
 	Doubt      int64           // number of the lapse by which it was unknown before it began; see Run.Doubt
 
 	// The rest is of steps that the work marks itself.
@@ -480,6 +482,11 @@ func (e *StepRecord) found(yes []Finding, r *Run, now time.Time) []*Alert {
 	if len(yes) < 2 {
 		return nil
 	}
+	others := make([]string, 0, len(yes)-1)
+	for _, f := range yes[1:] {
+		others = append(others, f.WireKey)
+	}
+	e.Twice = strings.Join(others, ", ")
 	return []*Alert{NewAlert(AlertDoneTwice, r.Key, r.Job, r.Priority, "the far side has it under "+yes[1].WireKey+" and under "+yes[0].WireKey, "", now)}
 }
 

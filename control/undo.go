@@ -17,6 +17,7 @@ const (
 	TakingNever  Taking = "never"   // it was not done
 	TakingWaits  Taking = "waits"   // the undo has not come to it, or is at it
 	TakingBack   Taking = "back"    // it was taken back
+	TakingOnce   Taking = "once"    // it was, and the far side has it once more, under Twice
 	TakingLeft   Taking = "left"    // it was not, and Why says what is known
 	TakingOpen   Taking = "unknown" // whether it was is unknown
 )
@@ -27,12 +28,18 @@ type Taken struct {
 	WireKey string // of the effect
 	Is      Taking
 	Why     daybook.Text
+	Twice   string // the other wire keys of an effect that was done twice: no undo takes those back
 }
 
 // Text says it in a few words.
 func (t Taken) Text() daybook.Text {
 	switch t.Is {
+	case TakingOnce:
+		return daybook.Say("taken back once; it was done twice: take %s back by hand", t.Twice)
 	case TakingCan:
+		if t.Twice != "" {
+			return daybook.Say("will be taken back once; it was done twice: take %s back by hand", t.Twice)
+		}
 		return daybook.Say("will be taken back")
 	case TakingCannot:
 		return daybook.Say("cannot be taken back: nothing says how")
@@ -71,7 +78,7 @@ func (c *Control) UndoPlan(ctx context.Context, p Person, key daybook.Key, note 
 	}
 	can := false
 	for _, e := range slices.Backward(r.Marked()) {
-		t := Taken{Step: e.Step, WireKey: e.WireKey(), Is: TakingCan}
+		t := Taken{Step: e.Step, WireKey: e.WireKey(), Is: TakingCan, Twice: e.Twice}
 		switch {
 		case e.Plain:
 			continue
@@ -170,9 +177,11 @@ func (c *Control) Undoing(ctx context.Context, r *daybook.Run) (*Undoing, error)
 
 // taken says how it stands with one effect of what u takes back.
 func taken(u *daybook.Run, e *daybook.StepRecord) Taken {
-	t := Taken{Step: e.Step, WireKey: e.WireKey(), Is: TakingWaits}
+	t := Taken{Step: e.Step, WireKey: e.WireKey(), Is: TakingWaits, Twice: e.Twice}
 	did := u.StepRecord(e.Step)
 	switch {
+	case did != nil && did.State == daybook.EffectDone && e.Twice != "":
+		t.Is = TakingOnce
 	case did != nil && did.State == daybook.EffectDone:
 		t.Is = TakingBack
 	case u.State.Live():

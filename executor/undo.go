@@ -29,6 +29,9 @@ func (x *Executor) undo(ctx context.Context, f *flight, work Work, o daybook.Ord
 			return out
 		}
 		undone++
+		if e.Twice != "" {
+			left = append(left, e.Twice+" (done twice)")
+		}
 	}
 	if len(left) > 0 { // nobody is told that all is back while it is not
 		return daybook.Outcome{Result: daybook.ResultPermanent, Error: daybook.UndoByHand + strings.Join(left, ", ") +

@@ -3,6 +3,7 @@ package executor_test
 import (
 	"context"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,4 +56,42 @@ func TestAnUndoThatIsDeclaredOver(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What the far side has under two wire keys was done twice. An undo takes back the one that counts and says so; the other is left to a
+// person, by name, and nobody is told that all is back.
+func TestAnUndoOfWhatWasDoneTwice(t *testing.T) {
+	storetest.Each(t, func(_ context.Context, t *testing.T, s *store.Store) {
+		r := newRoom(t, s, func(j *daybook.Job) {
+			j.Probe, j.Settles = daybook.Command{Argv: []string{"ask"}}, time.Minute
+			j.Retry = daybook.Retry{Backoff: []time.Duration{time.Minute}, Jitter: -1}
+		}, nil, "")
+		r.outcome = daybook.Outcome{Result: daybook.ResultUnclear, Error: "502"}
+		r.answers = []daybook.Answer{daybook.No, daybook.No, daybook.Yes, daybook.Yes} // the first two lied
+		k := r.trigger("2026-03-01")
+		for range 4 {
+			r.settles()
+			r.passes(time.Minute)
+		}
+		run := r.is(k, daybook.Done, "")
+		if run.WireKey() != string(k)+"#run@2" || run.Effect.Twice != string(k) {
+			t.Fatalf("wire key %s, twice %q", run.WireKey(), run.Effect.Twice)
+		}
+		m, err := run.Undo("ops", "charged twice", r.clock())
+		if err != nil {
+			t.Fatal(err)
+		}
+		storetest.Apply(t.Context(), t, s, m)
+		r.outcome = daybook.Outcome{Result: daybook.ResultDone}
+		before := len(r.orders)
+		r.settles()
+		undo := r.is(k.Undo(), daybook.Dead, "")
+		if l := undo.Letter; l == nil || !l.ByHand() || !strings.Contains(l.Error, " "+string(k)+" (done twice)") {
+			t.Errorf("letter %+v", l)
+		}
+		r.is(k, daybook.Done, daybook.ReasonUndoing)
+		if sent := r.orders[before:]; len(sent) != 1 || sent[0].Step != daybook.StepRun {
+			t.Errorf("%d orders, want one undo", len(sent))
+		}
+	})
 }

@@ -12,7 +12,7 @@ import (
 func marks(r *daybook.Run) bool { return r.Effects == daybook.Once || r.Steps }
 
 const selectStepsIn = `SELECT key, step, effect, state, generation, open, first_us, ended_us, tries, fence, settled_by, data,
-  ord, seen, asks, undoes, undo, remembers_us, settles_us, asked, error, call, doubt, optional
+  ord, seen, asks, undoes, undo, remembers_us, settles_us, asked, error, call, doubt, optional, twice
 FROM daybook_steps WHERE key /*in $1*/ ORDER BY key, ord`
 
 // loadSteps gives runs their effect, or their steps in their order.
@@ -42,7 +42,7 @@ func scanStep(rows *sql.Rows) (*daybook.StepRecord, error) {
 	var effect, open, first, ended, asks, undoes, remembers, settles, optional int64
 	var data, undo string
 	err := rows.Scan(&e.Key, &e.Step, &effect, &e.State, &e.Generation, &open, &first, &ended, &e.Tries, &e.Fence, &e.SettledBy, &data,
-		&e.Order, &e.Seen, &asks, &undoes, &undo, &remembers, &settles, &e.Asked, &e.Error, &e.Call, &e.Doubt, &optional)
+		&e.Order, &e.Seen, &asks, &undoes, &undo, &remembers, &settles, &e.Asked, &e.Error, &e.Call, &e.Doubt, &optional, &e.Twice)
 	e.Plain, e.Open, e.FirstAt, e.EndedAt, e.Data = effect == 0, open != 0, at(first), at(ended), raw(data)
 	e.Says = daybook.StepPolicy{Asks: asks != 0, Undoes: undoes != 0, Undo: undo, Remembers: span(remembers), Settles: span(settles), Optional: optional != 0}
 	return &e, err
@@ -66,16 +66,16 @@ func spanUS(d time.Duration) int64 {
 }
 
 const upsertSteps = `WITH v (key, step, effect, state, generation, open, first_us, ended_us, tries, fence, settled_by, data,
-    ord, seen, asks, undoes, undo, remembers_us, settles_us, asked, error, call, doubt, optional) AS
-  (/*rows t t b t b b b b b b t t b b b b t b b t t t b b*/)
+    ord, seen, asks, undoes, undo, remembers_us, settles_us, asked, error, call, doubt, optional, twice) AS
+  (/*rows t t b t b b b b b b t t b b b b t b b t t t b b t*/)
 INSERT INTO daybook_steps (key, step, effect, state, generation, open, first_us, ended_us, tries, fence, settled_by, data,
-    ord, seen, asks, undoes, undo, remembers_us, settles_us, asked, error, call, doubt, optional)
+    ord, seen, asks, undoes, undo, remembers_us, settles_us, asked, error, call, doubt, optional, twice)
 SELECT * FROM v WHERE TRUE
 ON CONFLICT (key, step) DO UPDATE SET effect = excluded.effect, state = excluded.state, generation = excluded.generation, open = excluded.open,
   first_us = excluded.first_us, ended_us = excluded.ended_us, tries = excluded.tries, fence = excluded.fence,
   settled_by = excluded.settled_by, data = excluded.data, seen = excluded.seen, asks = excluded.asks, undoes = excluded.undoes, undo = excluded.undo,
   remembers_us = excluded.remembers_us, settles_us = excluded.settles_us, asked = excluded.asked, error = excluded.error, call = excluded.call, doubt = excluded.doubt,
-  optional = excluded.optional`
+  optional = excluded.optional, twice = excluded.twice`
 
 func (t *tx) putSteps(ctx context.Context, steps []*daybook.StepRecord) error {
 	rows := make([][]any, len(steps))
@@ -89,7 +89,7 @@ func stepRow(e *daybook.StepRecord) []any {
 	return []any{string(e.Key), e.Step, bit(!e.Plain), string(e.State), int64(e.Generation), bit(e.Open), us(e.FirstAt), us(e.EndedAt),
 		int64(e.Tries), e.Fence, clean(e.SettledBy, daybook.MaxActorBytes), cleanJSON(e.Data),
 		int64(e.Order), e.Seen, bit(e.Says.Asks), bit(e.Says.Undoes), clean(e.Says.Undo, daybook.MaxErrorBytes), spanUS(e.Says.Remembers), spanUS(e.Says.Settles), string(e.Asked),
-		clean(e.Error, daybook.MaxErrorBytes), clean(e.Call, daybook.MaxNameBytes), e.Doubt, bit(e.Says.Optional)}
+		clean(e.Error, daybook.MaxErrorBytes), clean(e.Call, daybook.MaxNameBytes), e.Doubt, bit(e.Says.Optional), e.Twice}
 }
 
 const selectStepMark = `SELECT s.key FROM daybook_steps s JOIN daybook_live l ON l.key = s.key WHERE s.key = $1 AND s.step = $2

@@ -196,7 +196,7 @@ func (a *app) tellStory(w *bufio.Writer, s control.Story, loc *time.Location) {
 				fmt.Fprintln(w, a.lang.F("  step %s  %s", e.Step, effectText(e.State)))
 				continue
 			}
-			fmt.Fprintln(w, a.lang.F("  effect %s  %s  wire key %s%s", e.Step, effectText(e.State), e.WireKey(), daybook.Say("%s%s", settledBy(e), takenText(s, e))))
+			fmt.Fprintln(w, a.lang.F("  effect %s  %s  wire key %s%s", e.Step, effectText(e.State), e.WireKey(), daybook.Say("%s%s%s", twiceText(e), settledBy(e), takenText(s, e))))
 		}
 		if left := s.Undoing.Left(); !left.IsZero() {
 			fmt.Fprintln(w, a.lang.F("  undo  %s", left))
@@ -246,6 +246,14 @@ func takenText(s control.Story, e *daybook.StepRecord) daybook.Text {
 		}
 	}
 	return daybook.Text{}
+}
+
+// twiceText names the other wire keys under which the far side has an effect.
+func twiceText(e *daybook.StepRecord) daybook.Text {
+	if e.Twice == "" {
+		return daybook.Text{}
+	}
+	return daybook.Say("  done twice: the far side has it under %s as well", e.Twice)
 }
 
 func settledBy(e *daybook.StepRecord) daybook.Text {

@@ -95,6 +95,8 @@ var zhControl = map[string]string{
 	"nothing says how":                                                       "没有写明方法",
 	"%d of %d effects taken back; %s left: %s":                               "%[2]d个副作用已撤销%[1]d个；%[3]s未撤销：%[4]s",
 	"%d of %d effects taken back; not yet: %s":                               "%[2]d个副作用已撤销%[1]d个；尚未撤销：%[3]s",
+	"taken back once; it was done twice: take %s back by hand":               "已撤销一次；它发生了两次：请手工撤回%s",
+	"will be taken back once; it was done twice: take %s back by hand":       "将会撤销一次；它发生了两次：请手工撤回%s",
 	"will be taken back":                                                     "将会撤销",
 	"cannot be taken back: nothing says how":                                 "无法撤销：没有写明方法",
 	"was never done":                                                         "从未发生",

@@ -380,6 +380,7 @@ daybook_steps.error text not null default ''::text
 daybook_steps.call text not null default ''::text
 daybook_steps.doubt bigint not null default 0
 daybook_steps.optional bigint not null default 0
+daybook_steps.twice text not null default ''::text
 CREATE UNIQUE INDEX daybook_steps_pkey ON public.daybook_steps USING btree (key, step);
 daybook_tokens.number bigint not null
 daybook_tokens.name text not null

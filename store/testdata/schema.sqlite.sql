@@ -369,7 +369,7 @@ CREATE TABLE daybook_steps (
   tries      BIGINT NOT NULL DEFAULT 0,
   fence      BIGINT NOT NULL DEFAULT 0,
   settled_by TEXT   NOT NULL DEFAULT '',
-  data       TEXT   NOT NULL DEFAULT '', ord          BIGINT NOT NULL DEFAULT 0, seen         BIGINT NOT NULL DEFAULT 0, asks         BIGINT NOT NULL DEFAULT 0, undoes       BIGINT NOT NULL DEFAULT 0, undo         TEXT   NOT NULL DEFAULT '', remembers_us BIGINT NOT NULL DEFAULT 0, settles_us   BIGINT NOT NULL DEFAULT 0, asked        TEXT   NOT NULL DEFAULT '', error        TEXT   NOT NULL DEFAULT '', call TEXT NOT NULL DEFAULT '', doubt BIGINT NOT NULL DEFAULT 0, optional BIGINT NOT NULL DEFAULT 0,
+  data       TEXT   NOT NULL DEFAULT '', ord          BIGINT NOT NULL DEFAULT 0, seen         BIGINT NOT NULL DEFAULT 0, asks         BIGINT NOT NULL DEFAULT 0, undoes       BIGINT NOT NULL DEFAULT 0, undo         TEXT   NOT NULL DEFAULT '', remembers_us BIGINT NOT NULL DEFAULT 0, settles_us   BIGINT NOT NULL DEFAULT 0, asked        TEXT   NOT NULL DEFAULT '', error        TEXT   NOT NULL DEFAULT '', call TEXT NOT NULL DEFAULT '', doubt BIGINT NOT NULL DEFAULT 0, optional BIGINT NOT NULL DEFAULT 0, twice TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (key, step)
 );
 CREATE TABLE daybook_tokens (
