@@ -300,7 +300,7 @@ const endLapses = `UPDATE daybook_lapses SET ended_us = $1 WHERE ended_us = 0`
 // What it goes back to is what else holds it: a paused job, or one that is retired.
 const releaseRestored = `UPDATE daybook_live SET hold = COALESCE((SELECT CASE WHEN h.retired_us > 0 THEN 'no definition' WHEN h.paused = 1 THEN 'paused' ELSE '' END
   FROM daybook_jobs j JOIN daybook_jobs h ON h.name = CASE WHEN j.renamed_to = '' THEN j.name ELSE j.renamed_to END WHERE j.name = daybook_live.job), '')
-WHERE hold = 'restored' AND NOT EXISTS (SELECT 1 FROM daybook_lapses e WHERE e.ended_us = 0)`
+WHERE hold = 'restored' AND NOT EXISTS (SELECT 1 FROM daybook_lapses e WHERE e.ended_us = 0) RETURNING key`
 
 const closeRestored = `UPDATE daybook_alerts SET closed_us = $1 WHERE kind = 'ledger_restored' AND closed_us = 0`
 
@@ -323,7 +323,7 @@ func (t *tx) endRestored(ctx context.Context, now time.Time) error {
 	if _, err := t.exec(ctx, endLapses, us(now)); err != nil {
 		return err
 	}
-	if _, err := t.exec(ctx, releaseRestored); err != nil {
+	if err := t.releaseRestored(ctx); err != nil {
 		return err
 	}
 	_, err = t.exec(ctx, closeRestored, us(now))
@@ -336,8 +336,17 @@ func (t *tx) releaseLeft(ctx context.Context, lapse int64) error {
 	if lapse == 0 {
 		return nil
 	}
-	_, err := t.exec(ctx, releaseRestored)
-	return err
+	return t.releaseRestored(ctx)
+}
+
+// releaseRestored lets go what no freeze of a lapse holds any more. A job may be paused in the same moment: that is seen by a
+// look at it afterwards.
+func (t *tx) releaseRestored(ctx context.Context) error {
+	keys, err := t.texts(ctx, releaseRestored)
+	if err != nil || len(keys) == 0 {
+		return err
+	}
+	return t.holdPausedKeys(ctx, keys)
 }
 
 const letThrough = `UPDATE daybook_live SET hold = '', once = $2 WHERE key = $1 AND hold = 'restored'`

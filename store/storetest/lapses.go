@@ -55,6 +55,39 @@ func (k *kit) unsettled(letters, questions int) {
 var n1 = daybook.Node{ID: "n1", Host: "a", Role: "serve"}
 
 var lapseCases = []example{
+	{"the end of the freeze does not let go what is paused in the same moment", func(k *kit) {
+		if !k.onlyPostgres() { // SQLite has one writer
+			return
+		}
+		j := Job("renew", Once, canAsk)
+		key := k.run(j, "2026-03-01").Key
+		k.lapse(1)
+		k.asks(j)
+		_, err := k.s.Questionable(k.ctx, "", "", 100) // it came back, and is held again
+		k.ok(err)
+		equal(k, "hold", k.find(key).Hold, daybook.ReasonRestored)
+		pause, err := k.raw.BeginTx(k.ctx, nil) // what Pause does, before its commit
+		k.ok(err)
+		for _, text := range []string{
+			`SELECT name FROM daybook_jobs WHERE name = 'renew' FOR UPDATE`,
+			`SELECT key FROM daybook_live WHERE job = 'renew' ORDER BY key FOR UPDATE`,
+			`UPDATE daybook_jobs SET paused = 1 WHERE name = 'renew' AND paused <> 1`,
+			`UPDATE daybook_live SET hold = 'paused' WHERE job = 'renew' AND hold IN ('', 'waiting for serial key') AND state <> 'running'`,
+		} {
+			_, err := pause.ExecContext(k.ctx, text)
+			k.ok(err)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := k.s.EndHold(k.ctx, daybook.HoldRestored, k.act("end"))
+			ended <- err
+		}()
+		k.until(k.raw, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+		k.ok(pause.Commit())
+		k.ok(<-ended)
+		equal(k, "hold", k.find(key).Hold, daybook.ReasonPaused)
+		equal(k, "claimed of a paused job", len(k.claim(10)), 0)
+	}},
 	{"a beat finds that the ledger does not know of the last one, and writes nothing", func(k *kit) {
 		n := n1
 		n.StartedAt = k.now
