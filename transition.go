@@ -576,6 +576,9 @@ func (r *Run) Replay(who, note string, now time.Time) (Transition, error) {
 	if r.State != Dead || r.Letter == nil || r.Letter.State != LetterOpen || r.Letter.Kind != LetterFailed && r.Letter.Kind != LetterUndo {
 		return Transition{}, Conflict("%s has no open letter that could be replayed", r.Key)
 	}
+	if err := r.Emptied(); err != nil {
+		return Transition{}, err
+	}
 	t := r.move(OnReplay, now)
 	t.Activity = r.act(who, "replay", note, now)
 	t.Close = r.closing(LetterReplayed, who, note, now)
@@ -638,7 +641,10 @@ func (r *Run) Cancel(who, note string, now time.Time) (Transition, error) {
 
 // Reopen takes a cancelled run back to scheduled, and opens a dismissed letter again.
 func (r *Run) Reopen(who, note string, now time.Time) (Transition, error) {
+	emptied := r.Emptied()
 	switch {
+	case r.State == Cancelled && emptied != nil:
+		return Transition{}, emptied
 	case r.State == Cancelled:
 		t := r.move(OnReopen, now)
 		t.Activity = r.act(who, "reopen", note, now)

@@ -65,6 +65,9 @@ func (r *Run) Undo(who, note string, now time.Time) (Transition, error) {
 	case len(r.Undoable()) == 0:
 		return Transition{}, Conflict("%s has no effect that is done: there is nothing to undo", r.Key)
 	}
+	if err := r.payloadEmptied(); err != nil {
+		return Transition{}, err
+	}
 	t := r.move(OnUndo, now)
 	t.Activity = r.act(who, "undo", note, now)
 	t.To, t.Reason, t.Keep, t.Seals = r.State, ReasonUndoing, true, true

@@ -7,7 +7,7 @@ import (
 )
 
 func prunedText() daybook.Text {
-	return daybook.Say("the log was emptied: attempts, output, payload and result are gone, the key stays")
+	return daybook.Say("the log was emptied: attempts and output are gone, payload and result too unless they may be needed again, the key stays")
 }
 
 func triggerText(t daybook.Trigger) daybook.Text {

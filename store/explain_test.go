@@ -104,6 +104,8 @@ var looked = []struct {
 	{"pruneSteps", []any{list}},
 	{"pruneTriggers", []any{list}},
 	{"pruneRuns", []any{list, int64(1)}},
+	{"selectSpent", []any{list, int64(0)}},
+	{"pruneTexts", []any{list}},
 	{"holdPaused", []any{"job1"}},
 	{"holdKeys", []any{list}},
 	{"selectAttempts", []any{"job1:w1001"}},

@@ -10,7 +10,7 @@ var Statements = map[string]string{
 	"countTrigger": countTrigger, "selectSpanAt": selectSpanAt, "selectSpans": selectSpans, "selectSpansOf": selectSpansOf,
 	"selectNewest": selectNewest, "selectLive": selectLive, "selectNewestLive": selectNewestLive, "selectLastGood": selectLastGood, "selectHighestN": selectHighestN,
 	"selectOld": selectOld, "selectNth": selectNth, "pruneAttempts": pruneAttempts, "pruneOutputs": pruneOutputs, "pruneSteps": pruneSteps,
-	"pruneTriggers": pruneTriggers, "pruneRuns": pruneRuns, "holdPaused": holdPaused, "holdKeys": holdKeys,
+	"pruneTriggers": pruneTriggers, "pruneRuns": pruneRuns, "selectSpent": selectSpent, "pruneTexts": pruneTexts, "holdPaused": holdPaused, "holdKeys": holdKeys,
 	"selectAttempts": selectAttempts, "selectTriggers": selectTriggers, "selectOpenLetters": selectOpenLetters, "selectOpenAlerts": selectOpenAlerts,
 	"selectActivityAfter": selectActivityAfter,
 	"selectFanout":        selectFanout, "selectAnyLook": selectAnyLook, "letGo": letGo, "letGoParked": letGoParked, "park": park, "letGoHolder": letGoHolder, "selectDropped": selectDropped, "askUntriedToEnd": askUntriedToEnd, "letGoDropped": letGoDropped, "unpark": unpark, "selectEnds": selectEnds, "insertHeld": insertHeld, "deleteEnds": deleteEnds, "selectEnded": selectEnded,

@@ -21,16 +21,22 @@ const lockOld = selectOld + ` /*lock*/`
 const selectNth = `SELECT r.ended_us, r.key FROM daybook_runs r WHERE r.job = $1 AND r.pruned_us = 0 AND r.ended_us > 0
 ORDER BY r.ended_us DESC, r.key DESC LIMIT 1 OFFSET $2`
 
-const pruneRuns = `UPDATE daybook_runs SET pruned_us = $2, payload = '' WHERE key /*in $1*/`
+const pruneRuns = `UPDATE daybook_runs SET pruned_us = $2 WHERE key /*in $1*/`
 
-const pruneResults = `UPDATE daybook_runs SET result = '' WHERE key /*in $1*/ AND result <> ''`
+// What nothing goes on from, and nobody takes back any more: a function that undoes comes through all of its steps with all of their
+// results, and with the payload. What was cancelled, dismissed or skipped may yet run.
+const selectSpent = `SELECT r.key FROM daybook_runs r WHERE r.key /*in $1*/ AND (r.state = 'coalesced' OR r.reason IN ('undone', 'compensated')
+  OR r.state = 'done' AND r.reason <> 'undoing' AND CAST($2 AS BIGINT) = 0
+    AND NOT EXISTS (SELECT 1 FROM daybook_steps s WHERE s.key = r.key AND (s.undoes = 1 OR s.undo <> '')))`
+
+const pruneTexts = `UPDATE daybook_runs SET payload = '', result = '' WHERE key /*in $1*/ AND (payload <> '' OR result <> '')`
 
 const pruneAttempts = `DELETE FROM daybook_attempts WHERE key /*in $1*/`
 
 const pruneOutputs = `DELETE FROM daybook_outputs WHERE key /*in $1*/`
 
 // The effect keeps its state: it is what stops a second beginning. Only what it handed back is emptied.
-const pruneSteps = `UPDATE daybook_steps SET data = '' WHERE key /*in $1*/ AND data <> '' AND undoes = 0 AND undo = ''`
+const pruneSteps = `UPDATE daybook_steps SET data = '' WHERE key /*in $1*/ AND data <> ''`
 
 // Of the triggers the first is kept, as the run keeps its count, and so is each schedule fire inside the look-back: the
 // newer ones are what the scan does not need. Triggers of pruned runs beyond the first go.
@@ -123,15 +129,25 @@ func (s *Store) pruneJob(ctx context.Context, job string, r daybook.Retention, n
 		if err != nil {
 			return err
 		}
-		for _, statement := range []string{pruneAttempts, pruneOutputs, pruneTriggers, pruneSteps, pruneResults} {
-			if kept && (statement == pruneSteps || statement == pruneResults) {
-				continue
-			}
+		for _, statement := range []string{pruneAttempts, pruneOutputs, pruneTriggers} {
 			if _, err := t.exec(ctx, statement, list); err != nil {
 				return err
 			}
 		}
-		_, err = t.exec(ctx, pruneRuns, list, us(now))
+		if _, err = t.exec(ctx, pruneRuns, list, us(now)); err != nil {
+			return err
+		}
+		spent, err := t.texts(ctx, selectSpent, list, bit(kept))
+		if err != nil || len(spent) == 0 {
+			return err
+		}
+		if list, err = s.d.list(spent); err != nil {
+			return err
+		}
+		if _, err := t.exec(ctx, pruneSteps, list); err != nil {
+			return err
+		}
+		_, err = t.exec(ctx, pruneTexts, list)
 		return err
 	})
 	if err != nil {

@@ -276,8 +276,14 @@ func (t *tx) act(ctx context.Context, act daybook.Act, a daybook.Ask, found, tem
 		if found == nil {
 			return true, t.create(ctx, act, a, template, hold, hash, now)
 		}
+		if err := found.Emptied(); err != nil {
+			return false, err
+		}
 		return false, t.move(ctx, found.RunSkipped(now))
 	case daybook.ActAgain:
+		if err := found.Emptied(); err != nil {
+			return false, err
+		}
 		return false, t.move(ctx, found.FurtherAttempt(now))
 	case daybook.ActReplay:
 		m, err := found.Replay(a.Actor, a.Note, now)

@@ -255,7 +255,7 @@ func (a *app) describeRun(w *bufio.Writer, r *daybook.Run, lock *daybook.Lock) {
 		row("payload", "sha256 %s", r.PayloadHash)
 	}
 	if !r.PrunedAt.IsZero() {
-		row("pruned", "%s: attempts, output, payload and result are gone", stamp(r.PrunedAt, loc))
+		row("pruned", "%s: attempts and output are gone, payload and result too unless they may be needed again", stamp(r.PrunedAt, loc))
 	}
 }
 

@@ -164,7 +164,7 @@ var zhControl = map[string]string{
 	"worker lost":                                    "进程丢失",
 	"nobody reported its end":                        "无人报告结束",
 	// storytext.go
-	"the log was emptied: attempts, output, payload and result are gone, the key stays": "日志已清空：尝试、输出、载荷和结果不再保留，幂等键仍在",
+	"the log was emptied: attempts and output are gone, payload and result too unless they may be needed again, the key stays": "日志已清空：尝试和输出不再保留，载荷和结果若不会再用到也已清空，幂等键仍在",
 	"%s → %s (fire %s)":                                   "%s → %s（触发时间%s）",
 	"attempt %d → %s%s after %s on %s":                    "第%d次尝试 → %s%s，历时%s，在%s上",
 	"attempt %d → %s%s after %s":                          "第%d次尝试 → %s%s，历时%s",

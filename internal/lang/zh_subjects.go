@@ -81,8 +81,10 @@ var zhSubjects = map[string]string{
 	"%d subjects wait for a serial key":                     "%d个业务对象在等待串行键",
 	"%s: %s that another run has, and none is under way":    "%s：%s，它被别的运行占用，没有一个在进行",
 
-	"%s was not cancelled with its window": "%s不是随窗口取消的",
-	"%s is settled as it is":               "%s照旧核实",
+	"%s was not cancelled with its window":                                                                                  "%s不是随窗口取消的",
+	"%s cannot go on: its payload and results were emptied on %s, with its log":                                             "%s不能继续：它的载荷和结果已于%s随日志清空",
+	"a further effect, on purpose, has a key of its own: daybook job trigger %s --window %s~2 --reason …, with the payload": "有意再做一次要用另一个键：daybook job trigger %s --window %s~2 --reason …，并附上载荷",
+	"%s is settled as it is": "%s照旧核实",
 
 	// Plans, and the doctor.
 	"%s, each under the same key":                                 "%s，各沿用原键",

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -153,10 +154,12 @@ var pruneCases = []example{
 	}},
 	{"a further attempt of a pruned run has logs of its own, which are pruned in their turn", func(k *kit) {
 		j := Job("report", allow)
-		k.history(j, 1)
+		again := daybook.Ask{Key: "report:2026-03-01", Source: daybook.SourceManual, Again: true}
+		k.run(j, "2026-03-01")
+		k.try(j, daybook.Outcome{Result: daybook.ResultDone, Output: daybook.Output{Text: "hello"}})
 		k.now = k.now.Add(time.Hour)
 		equal(k, "pruned", k.prune(daybook.Retention{Log: time.Minute}, 100), 1)
-		k.ask(daybook.Ask{Key: "report:2026-03-01/s00000", Source: daybook.SourceManual, Again: true}, nil)
+		k.ask(again, nil)
 		equal(k, "while it is live", k.prune(daybook.Retention{Log: time.Minute}, 100), 0)
 		k.try(j, daybook.Outcome{Result: daybook.ResultDone, Output: daybook.Output{Text: "again"}})
 		equal(k, "attempts", k.number("SELECT count(*) FROM daybook_attempts"), 1)
@@ -175,8 +178,116 @@ var pruneCases = []example{
 			r := k.find(daybook.Key(name + ":2026-03-01/s00000"))
 			equal(k, "result", string(r.Result), `"ch"`)
 			equal(k, "of the effect", string(r.Effect.Data), `"ch"`)
-			equal(k, "payload", string(r.Input), "")
+			equal(k, "payload", string(r.Input), `{"a":1}`)
 			equal(k, "attempts", k.number("SELECT count(*) FROM daybook_attempts"), 0)
 		}
 	}},
+	{"what an undo of a function needs is kept whole", func(k *kit) {
+		r := k.account("renew:2026-03-01", func(r *daybook.Run) *daybook.Run {
+			return k.comeTo(r, "charge", daybook.StepPolicy{Undoes: true}, daybook.Outcome{Result: daybook.ResultDone, Data: []byte(`"ch_1"`)})
+		}, done)
+		k.afterAMonth(1)
+		r = k.find(r.Key)
+		k.hasAll(r)
+		charge := r.StepRecord("charge")
+		out := daybook.UndoBy(k.ctx, r, charge, r.Key.Undo().WireKey("charge", 1), func(ctx context.Context, r *daybook.Run) error {
+			account, err := daybook.Step(ctx, r, "account", func(context.Context) (string, error) { return "", nil })
+			if err != nil {
+				return err
+			}
+			_, err = daybook.Effect(ctx, r, "charge", daybook.EffectOf[string]{
+				Do: func(context.Context, string) (string, error) { return "", nil },
+				Undo: func(_ context.Context, _, id string) error {
+					equal(k, "refund", id+" to "+account, "ch_1 to acct_7")
+					return nil
+				}})
+			return err
+		})
+		equal(k, "result", out.Result, daybook.ResultDone)
+	}},
+	{"what a person may let go on keeps its payload and its results: dismissed", func(k *kit) {
+		r := k.account("renew:2026-03-01", nil, daybook.Outcome{Result: daybook.ResultPermanent, Error: "gateway closed"})
+		k.by(r.Dismiss("ops", "later", k.now))
+		k.afterAMonth(1)
+		k.by(k.find(r.Key).Reopen("ops", "now", k.now))
+		k.by(k.find(r.Key).Replay("ops", "now", k.now))
+		k.hasAll(k.one())
+	}},
+	{"likewise: cancelled", func(k *kit) {
+		r := k.account("renew:2026-03-01", nil, daybook.Outcome{Result: daybook.ResultNotDone, Error: "503"})
+		k.by(r.Cancel("ops", "later", k.now))
+		k.afterAMonth(1)
+		k.by(k.find(r.Key).Reopen("ops", "now", k.now))
+		k.hasAll(k.one())
+	}},
+	{"likewise: subjects of a window that is taken up again", func(k *kit) {
+		j := subjectsJob(Once)
+		p := k.listed(j, "2026-03-01", 3)
+		k.ok(k.s.CancelRunning(k.ctx, p.Key, p.Fence, k.act("cancel")))
+		k.look(j)
+		k.afterAMonth(4)
+		k.by(k.find(p.Key).Reopen("ops", "now", k.now))
+		again := k.one()
+		_, _, err := k.s.ListChildren(k.ctx, again, k.children(again, j, 0, 3), again.Lease)
+		k.ok(err)
+		again.Fans = true
+		Apply(k.ctx, k, k.s, again.List(daybook.Listed{Subjects: 3}, done, k.now))
+		k.look(j)
+		runs := k.claim(10)
+		equal(k, "runs", len(runs), 3)
+		for _, r := range runs {
+			equal(k, "payload of "+string(r.Key), string(r.Input), `"1"`)
+		}
+	}},
+	{"what lost its payload, or the results of its steps, does not go on, and says why", func(k *kit) {
+		j := Job("report", allow)
+		k.history(j, 1)
+		r := k.account("sync:2026-03-01", nil, done)
+		k.afterAMonth(2)
+		before := k.dump()
+		for _, key := range []daybook.Key{"report:2026-03-01/s00000", r.Key} {
+			_, _, err := k.s.Trigger(k.ctx, daybook.Ask{Key: key, Source: daybook.SourceManual, Again: true}, nil, k.now)
+			k.code(err, daybook.CodeConflict)
+		}
+		equal(k, "written", difference(before, k.dump()), "")
+		cancelled := k.account("renew:2026-03-01", nil, daybook.Outcome{Result: daybook.ResultNotDone, Error: "503"})
+		k.by(cancelled.Cancel("ops", "later", k.now))
+		k.rewrite(`UPDATE daybook_runs SET payload = '', pruned_us = 1 WHERE job = 'renew'`) // as it was emptied once
+		_, err := k.find(cancelled.Key).Reopen("ops", "now", k.now)
+		k.code(err, daybook.CodeConflict)
+	}},
+}
+
+// account is a run with a payload that has done one step, and ended; between lets it do more.
+func (k *kit) account(key daybook.Key, between func(*daybook.Run) *daybook.Run, o daybook.Outcome) *daybook.Run {
+	k.Helper()
+	j := Job(key.Job(), Steps)
+	if key.Job() == "renew" {
+		Once(j)
+	}
+	k.know(j)
+	t := k.template(j, key.Parts().Window)
+	k.ask(daybook.Ask{Key: t.Key, Source: daybook.SourceAPI, Actor: "shop", Effects: j.Effects, Payload: json.RawMessage(`{"amount":50}`)}, t)
+	r := k.one()
+	a := r.ComeTo(daybook.StepAsk{Step: "account", Plain: true}, daybook.Policy{}, k.now)
+	e := r.StepEnded(a.Record, daybook.Outcome{Result: daybook.ResultDone, Data: json.RawMessage(`"acct_7"`)}, k.now)
+	k.ok(k.s.MarkStep(k.ctx, r, e, daybook.Learned{}))
+	r = r.With(e)
+	r.Marks++
+	if between != nil {
+		r = between(r)
+	}
+	return k.end(r, j, o)
+}
+
+func (k *kit) afterAMonth(pruned int) {
+	k.Helper()
+	k.now = k.now.AddDate(0, 0, 31)
+	equal(k, "pruned", k.prune(daybook.Retention{Log: 30 * 24 * time.Hour}, 100), pruned)
+}
+
+func (k *kit) hasAll(r *daybook.Run) {
+	k.Helper()
+	equal(k, "payload", string(r.Input), `{"amount":50}`)
+	equal(k, "result of step account", string(r.StepRecord("account").Data), `"acct_7"`)
 }
