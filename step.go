@@ -410,7 +410,7 @@ func (r *Run) StepEnded(e *StepRecord, o Outcome, now time.Time) *StepRecord {
 func (r *Run) Heard(s StepEnd, now time.Time) (*StepRecord, bool) {
 	e, o := r.StepRecord(s.Step), s.Outcome
 	if s.Plain && e == nil { // nothing was written when it began
-		e = r.ComeTo(StepAsk{Step: s.Step, Plain: true, Call: s.Call}, Policy{}, now).Record
+		e = r.comeTo(StepAsk{Step: s.Step, Plain: true, Call: s.Call}, Policy{}, now).Record // it began before anybody asked for the end
 	}
 	switch {
 	case e == nil, !e.Plain && (e.Fence != r.Fence || s.Try > 0 && e.Tries != s.Try):

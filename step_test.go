@@ -139,6 +139,9 @@ func TestACancelledAttemptBeginsNothingMore(t *testing.T) {
 	if again := r.ComeTo(StepAsk{Step: "charge", Call: "a"}, p, now); again.Do != StepBegin || again.Write {
 		t.Errorf("what had begun before, and is asked for again: %+v", again)
 	}
+	if e, write := r.Heard(StepEnd{Step: "extend", Plain: true, Call: "b", Outcome: Outcome{Result: ResultDone}}, now); e == nil || !write || e.State != EffectDone {
+		t.Errorf("the end of a plain step that had begun before: %+v %v", e, write)
+	}
 	doubted := &StepRecord{Key: r.Key, Step: "charge", State: EffectUnknown, Doubt: 1, Generation: 1, Fence: 1, Seen: 1}
 	if e, _ := r.StepFound(doubted, []Finding{{WireKey: "k", Answer: No}}, p, now, now); e.State != EffectNotDone {
 		t.Errorf("of a ledger that forgot, after a no: %s", e.State)

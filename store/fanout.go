@@ -389,10 +389,11 @@ const unpark = `UPDATE daybook_live SET hold = 'turn' WHERE parent = $1 AND pare
 
 const parkKeys = `UPDATE daybook_live SET hold = 'breaker' WHERE key /*in $1*/ AND hold = ''`
 
-// Not those that were refused for good, nor those that a person ended: nobody but a person asks again.
+// Not those that were refused for good, or an effect of theirs was, nor those that a person ended: nobody but a person asks again.
 const selectFailedSince = `SELECT l.key FROM daybook_letters l WHERE l.parent = $1 AND l.parent <> '' AND l.state = 'open' AND l.kind = 'failed' AND l.opened_us >= $2
   AND NOT EXISTS (SELECT 1 FROM daybook_attempts a WHERE a.key = l.key AND a.fence = (SELECT r.fence FROM daybook_runs r WHERE r.key = l.key) AND a.result = 'permanent')
   AND NOT EXISTS (SELECT 1 FROM daybook_runs r WHERE r.key = l.key AND r.reason = 'cancelled')
+  AND NOT EXISTS (SELECT 1 FROM daybook_steps e WHERE e.key = l.key AND e.effect = 1 AND e.state = 'refused')
 ORDER BY l.key LIMIT $3`
 
 // park holds what was let go and does not run, and takes back what failed since the breaker saw the first failure.
@@ -421,7 +422,11 @@ func (t *tx) park(ctx context.Context, parent *daybook.Run, m *daybook.FanMove, 
 		return err
 	}
 	if err := t.moveEach(ctx, keys, func(r *daybook.Run) (daybook.Transition, error) {
-		return r.Replay("daybook", "the breaker is open", now)
+		m, err := r.Replay("daybook", "the breaker is open", now)
+		if err == nil && (m.Effect != nil || len(m.Steps) > 0) {
+			err = daybook.Conflict("%s needs a person: its next try has another wire key", r.Key)
+		}
+		return m, err
 	}); err != nil {
 		return err
 	}

@@ -71,6 +71,38 @@ var chargedCases = []example{
 		equal(k, "charged", charged, 4)
 		equal(k, "who ended him", k.find(lone.Key).Letter.Error, "cancelled by ops after charge happened")
 	}},
+	{"a charge that was refused is not sent again by the breaker, whatever its attempt said", func(k *kit) {
+		j := subjectsJob(Once, Steps, func(j *daybook.Job) { j.Retry = daybook.Retry{Backoff: []time.Duration{time.Minute}, Jitter: -1} })
+		p := k.listed(j, "2026-03-01", 5)
+		k.look(j)
+		for _, r := range k.claim(10) { // each fails in his own way, before he comes to the charge
+			k.end(r, j, daybook.Outcome{Result: daybook.ResultUnclear, Error: "no route to " + r.Subject})
+		}
+		k.look(j)
+		k.now = k.now.Add(time.Minute)
+		letters := 0
+		for range 4 { // one by one where the breaker stands, until all have their letters
+			k.look(j)
+			for _, r := range k.claim(10) {
+				if r.StepRecord("charge") == nil {
+					r = k.tried(r, "charge", daybook.ResultPermanent)
+				}
+				k.end(r, j, daybook.Outcome{Result: daybook.ResultUnclear, Error: "exit 1: card declined"})
+				letters++
+			}
+			k.look(j)
+			k.now = k.now.Add(time.Minute)
+		}
+		if letters == 0 {
+			k.Fatal("nobody is declined")
+		}
+		for i := range 5 {
+			r := k.find(p.Key + daybook.Key("/s00"+string(rune('0'+i))))
+			if e := r.StepRecord("charge"); e != nil && (e.State != daybook.EffectRefused || e.Generation != 1 || r.State != daybook.Dead || r.Letter.State != daybook.LetterOpen) {
+				k.Errorf("%s: %s, charge %s under %s, and no person replayed it", r.Key, r.State, e.State, e.WireKey())
+			}
+		}
+	}},
 	{"asked to end while a charge is under way, which then happened: a dead letter", func(k *kit) {
 		j := Job("renew", Once, Steps, func(j *daybook.Job) { j.HasProbe = true })
 		k.run(j, "2026-03-01")
