@@ -4,6 +4,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -460,7 +461,7 @@ func (x *Executor) late(ctx context.Context, f *flight) error {
 	log := x.o.Log.With("job", r.Job, "key", r.Key, "attempt", f.run.Attempts)
 	mine := r.Fence == f.run.Fence && r.Claim == f.run.Claim
 	if mine && r.State == daybook.Running {
-		f.stood.CancelledBy, f.stood.Lease, f.stood.Records, f.stood.Marks = r.CancelledBy, r.Lease, r.Records, r.Marks
+		f.stood.CancelledBy, f.stood.Lease, f.stood.Records, f.stood.Marks, f.stood.Denied = r.CancelledBy, r.Lease, r.Records, r.Marks, cmp.Or(f.stood.Denied, r.Denied)
 		f.next = f.decide(&f.stood, m.At)
 		x.outside(&f.next)
 		applied, err := x.store.Apply(ctx, []daybook.Transition{f.next})

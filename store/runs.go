@@ -18,7 +18,7 @@ const runColumns = `r.key, r.job, r.label, r.date, r.subject, r.parent, r.start_
   COALESCE(l.state, r.state), COALESCE(l.reason, r.reason), COALESCE(l.fence, r.fence), COALESCE(l.claim, r.claim),
   COALESCE(l.node, r.node), COALESCE(l.attempts, r.attempts), COALESCE(l.failures, r.failures), COALESCE(l.losses, r.losses),
   COALESCE(l.last_error, r.last_error), COALESCE(l.hold, ''), COALESCE(l.due_us, 0), COALESCE(l.lease_us, 0),
-  COALESCE(l.asking, ''), COALESCE(l.claimed_us, 0), COALESCE(l.begun_us, 0), COALESCE(l.again, 0), COALESCE(l.cancelled_by, ''), COALESCE(l.marks, r.marks), COALESCE(l.denied, ''), COALESCE(l.frozen_us, 0), COALESCE(l.meant_us, 0),
+  COALESCE(l.asking, ''), COALESCE(l.claimed_us, 0), COALESCE(l.begun_us, 0), COALESCE(l.again, 0), COALESCE(l.cancelled_by, ''), COALESCE(l.marks, r.marks), COALESCE(l.denied, r.denied), COALESCE(l.frozen_us, 0), COALESCE(l.meant_us, 0),
   r.fans, r.listed, COALESCE(l.rests, 0), (SELECT b.lapse FROM daybook_ledger b)
   FROM daybook_runs r LEFT JOIN daybook_live l ON l.key = r.key`
 

@@ -71,6 +71,30 @@ var stepCases = []example{
 		equal(k, "denied before", again.Denied, "")
 		equal(k, "of another attempt", daybook.CodeOf(k.s.Deny(k.ctx, got, "late")), daybook.CodeStale)
 	}},
+	{"that a step was not let begin is known of a dead run too, until it is claimed again", func(k *kit) {
+		j := Job("renew", Once, Steps)
+		k.run(j, "2026-03-01")
+		r := k.one()
+		for range daybook.MaxLosses - 1 {
+			k.end(r, j, daybook.Outcome{Result: daybook.ResultLost})
+			r = k.one()
+		}
+		k.ok(k.s.Deny(k.ctx, r, "effect charge is new"))
+		k.end(k.find(r.Key), j, daybook.Outcome{Result: daybook.ResultLost})
+		got := k.find(r.Key)
+		equal(k, "state", got.State, daybook.Dead)
+		equal(k, "denied", got.Denied, "effect charge is new")
+		if m, ok := got.Late(daybook.Outcome{Result: daybook.ResultDone}, j.Policy(), k.now); ok {
+			k.Errorf("it says done, late, and is %s", m.To)
+		}
+		m, err := got.Replay("ops", "because", k.now)
+		k.ok(err)
+		Apply(k.ctx, k, k.s, m)
+		equal(k, "denied, until it is claimed", k.find(r.Key).Denied, "effect charge is new")
+		equal(k, "denied before", k.one().Denied, "")
+		k.end(k.find(r.Key), j, daybook.Outcome{Result: daybook.ResultPermanent, Error: "402"})
+		equal(k, "denied in the attempt before", k.find(r.Key).Denied, "")
+	}},
 	{"once a person asked for the end no step begins, by whatever picture; what ended is kept", func(k *kit) {
 		j := Job("renew", Once, Steps)
 		k.run(j, "2026-03-01")

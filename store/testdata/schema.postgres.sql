@@ -319,6 +319,7 @@ daybook_runs.pruned_us bigint not null default 0
 daybook_runs.marks bigint not null default 0
 daybook_runs.fans bigint not null default 0
 daybook_runs.listed bigint not null default 0
+daybook_runs.denied text not null default ''::text
 CREATE INDEX daybook_runs_children ON public.daybook_runs USING btree (parent, state) WHERE (parent <> ''::text);
 CREATE INDEX daybook_runs_date ON public.daybook_runs USING btree (date) WHERE (parent = ''::text);
 CREATE UNIQUE INDEX daybook_runs_pkey ON public.daybook_runs USING btree (key);

@@ -317,7 +317,7 @@ CREATE TABLE daybook_runs (
   result_hash    TEXT   NOT NULL DEFAULT '',
   counts         TEXT   NOT NULL DEFAULT '',
   pruned_us      BIGINT NOT NULL DEFAULT 0
-, marks BIGINT NOT NULL DEFAULT 0, fans   BIGINT NOT NULL DEFAULT 0, listed BIGINT NOT NULL DEFAULT 0);
+, marks BIGINT NOT NULL DEFAULT 0, fans   BIGINT NOT NULL DEFAULT 0, listed BIGINT NOT NULL DEFAULT 0, denied TEXT NOT NULL DEFAULT '');
 CREATE INDEX daybook_runs_children ON daybook_runs (parent, state) WHERE parent <> '';
 CREATE INDEX daybook_runs_date ON daybook_runs (date) WHERE parent = '';
 CREATE INDEX daybook_runs_unpruned ON daybook_runs (job, ended_us) WHERE pruned_us = 0 AND ended_us > 0;
