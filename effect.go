@@ -168,8 +168,11 @@ func try[T any](ctx context.Context, wireKey string, do func(context.Context, st
 
 func encodeResult(v any) json.RawMessage {
 	b, err := json.Marshal(v)
-	if err != nil || len(b) > MaxResultBytes {
-		return nil
+	switch {
+	case err != nil:
+		return NotKept(fmt.Sprintf("a result of type %T is not JSON", v))
+	case len(b) > MaxResultBytes:
+		return NotKept(fmt.Sprintf("a result of %d bytes: at most %d are kept", len(b), MaxResultBytes))
 	}
 	return b
 }
@@ -179,6 +182,9 @@ func resultOf[T any](e *StepRecord) (T, error) {
 	var v T
 	if len(e.Data) == 0 {
 		return v, nil
+	}
+	if why := e.Lacks(); why != "" {
+		return v, Permanent(Conflict("%s is done, and its result was not kept: %s", e.Named(), why).WithHint("let it return an id, and keep the rest elsewhere"))
 	}
 	if err := json.Unmarshal(e.Data, &v); err != nil {
 		return v, Permanent(&Error{Code: CodePermanent, Message: "the kept result of step " + e.Step + " is not of the type it is read as", Err: err})

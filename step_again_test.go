@@ -147,3 +147,18 @@ func TestAnAttemptThatSaysDone(t *testing.T) {
 		}
 	}
 }
+
+// A result that cannot be kept is no empty one: what needs it fails, and says why.
+func TestAResultThatIsNotKept(t *testing.T) {
+	for _, v := range []any{strings.Repeat("x", MaxResultBytes), func() {}} {
+		e := &StepRecord{Step: "charge", State: EffectDone, Data: encodeResult(v)}
+		if _, err := resultOf[string](e); e.Lacks() == "" || CodeOf(err) != CodePermanent && CodeOf(err) != CodeConflict || err == nil || !strings.Contains(err.Error(), e.Lacks()) {
+			t.Errorf("%T: %s, %v", v, e.Lacks(), err)
+		}
+	}
+	for _, data := range []string{"", `"ch_1"`, `{"id":"ch_1"}`, "null", "17"} {
+		if e := (&StepRecord{Data: []byte(data)}); e.Lacks() != "" {
+			t.Errorf("%s: %s", data, e.Lacks())
+		}
+	}
+}

@@ -33,6 +33,27 @@ func (r *Run) Return(v any) {
 	r.told.data = b
 }
 
+// notKept stands in place of the result of a step that cannot be kept.
+type notKept struct {
+	Why string `json:"daybook_not_kept"`
+}
+
+// NotKept returns what is kept in place of the result of a step that cannot be kept, with the reason. Nothing goes on with it: see
+// StepRecord.Lacks.
+func NotKept(why string) json.RawMessage {
+	b, _ := json.Marshal(notKept{why}) // a string always can
+	return b
+}
+
+// Lacks says why the result of a done step was not kept; empty: it was, or there was none. What needs it must not go on without.
+func (e *StepRecord) Lacks() string {
+	var n notKept
+	if len(e.Data) > MaxErrorBytes || json.Unmarshal(e.Data, &n) != nil {
+		return ""
+	}
+	return n.Why
+}
+
 // Count adds to what this try counts of its effects, such as charges: 20. Counts are shown with the result. It is for the
 // function that was given r, while it runs.
 func (r *Run) Count(what string, n int64) {

@@ -18,8 +18,8 @@ func (r *Run) nextSteps(t Transition, o Outcome, p Policy, now time.Time) Transi
 		if left := r.leftOut(); left != "" && o.Result == ResultDone && t.Attempt != nil {
 			t.Attempt.Detail = Clip(t.Attempt.Detail+"; it did not come to "+left, MaxErrorBytes)
 		}
-		if said := o.Result; t.Attempt != nil {
-			if o = after.bySteps(o); o.Result != said {
+		if said := o; t.Attempt != nil {
+			if o = after.byStep(after.bySteps(o)); o.Result != said.Result || o.Error != said.Error {
 				t.Attempt.Result, t.Attempt.Error, t.Error = o.Result, Clip(o.Error, MaxErrorBytes), o.Error
 			}
 		}
@@ -52,6 +52,24 @@ func (r *Run) bySteps(o Outcome) Outcome {
 		case EffectNotDone:
 			o.Result, o.Error = ResultNotDone, "effect "+e.Step+": "+e.Error
 		}
+	}
+	return o
+}
+
+// byStep names the step by which an attempt failed, in place of what another one printed last: a script ends with the code of the
+// command that failed, and what it printed before may be the success of the command before that.
+func (r *Run) byStep(o Outcome) Outcome {
+	var failed *StepRecord
+	code, _, _ := strings.Cut(o.Error, ":")
+	for _, e := range r.Records {
+		own, _, _ := strings.Cut(e.Error, ":")
+		ended := !e.Plain && e.Fence == r.Fence && (e.State == EffectRefused || e.State == EffectNotDone)
+		if ended && own == code && strings.HasPrefix(code, "exit ") && (failed == nil || e.EndedAt.After(failed.EndedAt)) {
+			failed = e
+		}
+	}
+	if failed != nil && !r.Key.IsUndo() && o.Result != ResultDone {
+		o.Error = "effect " + failed.Step + ": " + failed.Error
 	}
 	return o
 }

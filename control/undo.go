@@ -42,6 +42,9 @@ func (t Taken) Text() daybook.Text {
 		}
 		return daybook.Say("will be taken back")
 	case TakingCannot:
+		if !t.Why.IsZero() {
+			return daybook.Say("cannot be taken back: %s", t.Why)
+		}
 		return daybook.Say("cannot be taken back: nothing says how")
 	case TakingNever:
 		return daybook.Say("was never done")
@@ -77,6 +80,7 @@ func (c *Control) UndoPlan(ctx context.Context, p Person, key daybook.Key, note 
 		return plan, err
 	}
 	can := false
+	var lacking daybook.Words
 	for _, e := range slices.Backward(r.Marked()) {
 		t := Taken{Step: e.Step, WireKey: e.WireKey(), Is: TakingCan, Twice: e.Twice}
 		switch {
@@ -86,6 +90,9 @@ func (c *Control) UndoPlan(ctx context.Context, p Person, key daybook.Key, note 
 			t.Is = TakingNever
 		case k.job != nil && !k.job.CanUndo(e):
 			t.Is = TakingCannot
+		case e.Lacks() != "":
+			t.Is, t.Why = TakingCannot, daybook.Say("its result was not kept")
+			lacking = append(lacking, e.Step)
 		default:
 			can = true
 		}
@@ -95,6 +102,9 @@ func (c *Control) UndoPlan(ctx context.Context, p Person, key daybook.Key, note 
 		return plan, nil
 	}
 	refused := daybook.Conflict("%s cannot be undone: nothing says how to take back %s", r.Key, steps(plan.Effects, TakingCannot))
+	if len(lacking) > 0 {
+		refused = daybook.Conflict("%s cannot be undone: the result of %s was not kept", r.Key, lacking)
+	}
 	if r.State == daybook.Dead {
 		return plan, refused.WithHint("take it back by hand, then: daybook dead dismiss %s --reason …; or let the job say how, with undo or undo_url", r.Key)
 	}

@@ -25,6 +25,10 @@ func (x *Executor) undo(ctx context.Context, f *flight, work Work, o daybook.Ord
 			left = append(left, e.Step)
 			continue
 		}
+		if e.Lacks() != "" {
+			left = append(left, e.Step+" (its result was not kept)")
+			continue
+		}
 		if out := x.undoEffect(ctx, work.Undoer, o, e); out.Result != daybook.ResultDone {
 			return out
 		}

@@ -216,6 +216,11 @@ func (a *app) doStep(ctx context.Context, d stepDesk, ask daybook.StepAsk, probe
 			if ran {
 				return 0, nil
 			}
+			e := &daybook.StepRecord{Step: ask.Step, Plain: ask.Plain, Data: t.data}
+			if why := e.Lacks(); why != "" {
+				return 0, daybook.Conflict("%s is done, and its result was not kept: %s", e.Named(), why).
+					WithHint("it is not done again; let it print an id, and send the rest elsewhere")
+			}
 			return 0, a.printStored(t.data)
 		case daybook.StepAsks:
 			asked := a.Now()

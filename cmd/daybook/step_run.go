@@ -43,9 +43,14 @@ func storedResult(printed []byte) json.RawMessage {
 	}
 	b, err := json.Marshal(strings.ToValidUTF8(string(printed), "\uFFFD"))
 	if err != nil || len(b) > daybook.MaxResultBytes {
-		return nil
+		return tooLong()
 	}
 	return b
+}
+
+// tooLong stands in place of a result that is too long to be kept.
+func tooLong() json.RawMessage {
+	return daybook.NotKept(fmt.Sprintf("it printed more than %d bytes", daybook.MaxResultBytes))
 }
 
 // kept is the head of what is written to it.
@@ -94,8 +99,16 @@ func (a *app) runStep(wireKey string, ask daybook.StepAsk, argv []string) (daybo
 	code := status.ExitStatus()
 	o := daybook.Outcome{Result: runner.ResultOfExit(code, nil)}
 	if o.Result == daybook.ResultDone {
-		if !printed.over && (waited == nil || errors.Is(waited, exec.ErrWaitDelay)) { // else it was cut short
+		switch {
+		case printed.over:
+			o.Data = tooLong()
+		case waited == nil || errors.Is(waited, exec.ErrWaitDelay):
 			o.Data = storedResult(printed.Bytes())
+		default:
+			o.Data = daybook.NotKept("what it printed could not be read to its end")
+		}
+		if why := (&daybook.StepRecord{Data: o.Data}).Lacks(); why != "" {
+			a.say("step %s is done, and its result is not kept: %s. No later attempt and no undo goes on without it: print an id, and the rest elsewhere", ask.Step, why)
 		}
 	} else {
 		o.Error = fmt.Sprintf("exit %d", code)
@@ -154,8 +167,8 @@ func (a *app) askOne(ctx context.Context, wireKey, probe string) daybook.Finding
 	switch {
 	case code == 0 && err == nil:
 		f.Answer = daybook.Yes
-		if !said.over {
-			f.Data = storedResult(said.Bytes())
+		if f.Data = storedResult(said.Bytes()); said.over {
+			f.Data = tooLong()
 		}
 	case code == 1:
 		f.Answer = daybook.No

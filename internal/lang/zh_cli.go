@@ -451,6 +451,8 @@ var zhCLI = map[string]string{
 	// once_remote.go, once_report.go, remote.go
 	"%s  an earlier attempt is still alive here: nothing is started beside it":                                                                    "%s  此前的尝试还在这里运行：不另行启动",
 	"  done twice: the far side has it under %s as well":                                                                                          "  发生了两次：对方在%s下也有它",
+	"step %s is done, and its result is not kept: %s. No later attempt and no undo goes on without it: print an id, and the rest elsewhere":       "步骤%s已完成，但结果没有保留：%s。之后的尝试和撤销都不会在没有它的情况下继续：请只打印编号，其余放到别处",
+	"it is not done again; let it print an id, and send the rest elsewhere":                                                                       "不会再做一次；请让它只打印编号，其余送往别处",
 	"%s  the command ended (%s) and left something alive that may yet act: it is waited for":                                                      "%s  命令已结束（%s），但留下了仍在运行、可能还会动作的进程：等待它结束",
 	"once: both --server and --db are given":                                                                                                      "once：同时给出了 --server 和 --db",
 	"the ledger is kept by a server, or it is this one: give one of them":                                                                         "账本要么由服务器保管，要么就是这一个：只给其一",

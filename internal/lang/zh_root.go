@@ -139,6 +139,8 @@ var zhRoot = map[string]string{
 	"job %s: formerly is its own name":                   "任务%s：formerly 是它自己的名字",
 	"write the name that it had before, or leave it out": "写它以前的名字，或不写",
 	"call it with the run that the function was given, in a job that declares Steps":                            "在声明了 Steps 的任务里，用函数得到的运行来调用它",
+	"%s is done, and its result was not kept: %s":                                                               "%s已完成，但结果没有保留：%s",
+	"let it return an id, and keep the rest elsewhere":                                                          "请让它只返回编号，其余放到别处",
 	"steps of %s cannot be kept here":                                                                           "%s的步骤不能在这里保存",
 	"step %s is the name of a whole attempt":                                                                    "步骤%s是整次尝试的名称",
 	"name it by what it does: charge, extend, receipt":                                                          "以它所做的事命名：charge、extend、receipt",
