@@ -60,7 +60,7 @@ const (
 	AlertJobLate        AlertKind = "job_late"
 	AlertScheduleFault  AlertKind = "schedule_fault"
 	AlertClockLeap      AlertKind = "clock_leap"
-	AlertDoneTwice      AlertKind = "done_twice"   // a probe found the effect under two wire keys
+	AlertDoneTwice      AlertKind = "done_twice"   // a probe found the effect under two wire keys, or a late report told of another
 	AlertBreakerOpen    AlertKind = "breaker_open" // the subjects of a run fail alike, and it waits for a person
 	AlertSerialStuck    AlertKind = "serial_stuck" // a run has its serial key for longer than its job may take
 	AlertDrillFailed    AlertKind = "drill_failed" // a done key was asked for again, and something came of it

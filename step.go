@@ -490,6 +490,21 @@ func (e *StepRecord) found(yes []Finding, r *Run, now time.Time) []*Alert {
 	return []*Alert{NewAlert(AlertDoneTwice, r.Key, r.Job, r.Priority, "the far side has it under "+yes[1].WireKey+" and under "+yes[0].WireKey, "", now)}
 }
 
+// DoneTwice returns what people are told when a try of an effect under wireKey is reported as done and settles nothing any more, since
+// the effect has happened, or may have, under a later one.
+func (r *Run) DoneTwice(step, wireKey string, now time.Time) []*Alert {
+	e := r.StepRecord(step)
+	if e == nil || !e.happened() {
+		return nil
+	}
+	for g := 1; g < e.Generation; g++ {
+		if e.Key.WireKey(e.Step, g) == wireKey {
+			return []*Alert{NewAlert(AlertDoneTwice, r.Key, r.Job, r.Priority, "a late report says that it is done under "+wireKey+", and it was begun again under "+e.WireKey(), "", now)}
+		}
+	}
+	return nil
+}
+
 // Stepped says what work does after an end or a finding of its step was written: go on, or end the attempt.
 func (e *StepRecord) Stepped() StepAnswer {
 	switch e.State {

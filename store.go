@@ -169,7 +169,7 @@ type Mover interface {
 	// nothing: it is stale.
 	Apply(ctx context.Context, ts []Transition) ([]Applied, error)
 	// Evidence keeps a report that was refused, or the answer to a question that something else had settled.
-	Evidence(ctx context.Context, a Attempt) error
+	Evidence(ctx context.Context, a Attempt, alerts ...*Alert) error
 	// Run returns the record of a key, or an error with CodeNotFound.
 	Run(ctx context.Context, k Key) (*Run, error)
 }

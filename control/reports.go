@@ -176,6 +176,7 @@ func (c *Control) refuseReport(ctx context.Context, r *daybook.Run, id daybook.A
 	if err != nil {
 		return err
 	}
+	var twice []*daybook.Alert
 	for _, a := range tries {
 		if a.Probe || a.Fence != id.Fence || a.Claim != id.Claim {
 			continue
@@ -183,8 +184,11 @@ func (c *Control) refuseReport(ctx context.Context, r *daybook.Run, id daybook.A
 		if a.Result == o.Result || a.LateTaken && a.LateResult == o.Result {
 			return saidBefore(id, o.Result)
 		}
+		if o.Result == daybook.ResultDone {
+			twice = r.DoneTwice(daybook.StepRun, a.WireKey, now)
+		}
 	}
-	err = c.s.Evidence(ctx, daybook.Attempt{Key: id.Key, Fence: id.Fence, Claim: id.Claim, LateResult: o.Result, LateError: o.Error, LateAt: now})
+	err = c.s.Evidence(ctx, daybook.Attempt{Key: id.Key, Fence: id.Fence, Claim: id.Claim, LateResult: o.Result, LateError: o.Error, LateAt: now}, twice...)
 	if err != nil {
 		return err
 	}

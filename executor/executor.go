@@ -497,7 +497,11 @@ func (x *Executor) late(ctx context.Context, f *flight) error {
 	log.Warn("report refused: the run moved on", "result", f.outcome.Result, "fence", f.run.Fence, "now", r.Fence)
 	a := *m.Attempt
 	a.LateResult, a.LateError, a.LateAt = f.outcome.Result, f.outcome.Error, x.o.Clock()
-	return x.store.Evidence(ctx, a)
+	var twice []*daybook.Alert
+	if f.outcome.Result == daybook.ResultDone {
+		twice = r.DoneTwice(daybook.StepRun, a.WireKey, a.LateAt)
+	}
+	return x.store.Evidence(ctx, a, twice...)
 }
 
 // keepAnswers keeps what the far side said to a question when the run was settled by something else meanwhile.

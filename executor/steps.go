@@ -245,6 +245,14 @@ func (b *book) late(ctx context.Context, e *daybook.StepRecord, o daybook.Outcom
 			}
 		}
 	}
+	if o.Result == daybook.ResultDone {
+		if twice := r.DoneTwice(e.Step, e.WireKey(), b.Now()); len(twice) > 0 {
+			kept := daybook.Attempt{Key: b.run.Key, Fence: b.run.Fence, Number: b.run.Attempts, Claim: b.run.Claim, Node: b.run.Node, WireKey: e.WireKey(), LateResult: o.Result, LateError: o.Error, LateAt: b.Now()}
+			if err := b.x.store.Evidence(ctx, kept, twice...); err != nil {
+				log.Error("that an effect happened twice could not be recorded", "err", err)
+			}
+		}
+	}
 	log.Warn("report of a step refused: the run moved on", "fence", b.run.Fence, "now", r.Fence)
 }
 

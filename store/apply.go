@@ -519,13 +519,16 @@ func (t *tx) questions(ctx context.Context, asked []daybook.Attempt) error {
 }
 
 // Evidence implements daybook.Mover: a refused report, or the answer to a question that something else had settled.
-func (s *Store) Evidence(ctx context.Context, a daybook.Attempt) error {
+func (s *Store) Evidence(ctx context.Context, a daybook.Attempt, alerts ...*daybook.Alert) error {
 	return s.write(ctx, "keep evidence on "+string(a.Key), func(ctx context.Context, t *tx) error {
 		if a.Probe {
 			return t.questions(ctx, []daybook.Attempt{a})
 		}
 		_, err := t.exec(ctx, insertEvidence, string(a.Key), a.Fence, int64(a.Number), a.Claim, a.Node, a.WireKey,
 			string(a.LateResult), clean(a.LateError, daybook.MaxErrorBytes), us(a.LateAt))
-		return err
+		if err != nil {
+			return err
+		}
+		return t.insertAlerts(ctx, alerts)
 	})
 }

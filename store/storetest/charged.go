@@ -103,6 +103,28 @@ var chargedCases = []example{
 			}
 		}
 	}},
+	{"that a charge happened twice is told when its first try reports late", func(k *kit) {
+		j := Job("renew", Once, func(j *daybook.Job) { j.HasProbe = true })
+		k.run(j, "2026-03-01")
+		first := k.one()
+		k.begin(first, j)
+		key := first.WireKey()
+		k.end(first, j, daybook.Outcome{Result: daybook.ResultLost})
+		k.now = k.now.Add(time.Hour)
+		q := k.one()
+		Apply(k.ctx, k, k.s, q.Settle([]daybook.Finding{{Answer: daybook.No, WireKey: key}}, j.Policy(), k.now, k.now))
+		k.now = k.now.Add(time.Hour)
+		second := k.one()
+		equal(k, "before it begins", len(k.find(first.Key).DoneTwice(daybook.StepRun, key, k.now)), 0)
+		k.begin(second, j)
+		k.end(second, j, done)
+		twice := k.find(first.Key).DoneTwice(daybook.StepRun, key, k.now)
+		equal(k, "of its own wire key", len(k.find(first.Key).DoneTwice(daybook.StepRun, second.WireKey(), k.now)), 0)
+		k.ok(k.s.Evidence(k.ctx, daybook.Attempt{Key: first.Key, Fence: first.Fence, Claim: first.Claim, LateResult: daybook.ResultDone, LateAt: k.now}, twice...))
+		alerts, err := k.s.Alerts(k.ctx, true, 10)
+		k.ok(err)
+		equal(k, "alerts", len(alerts), 1)
+	}},
 	{"asked to end while a charge is under way, which then happened: a dead letter", func(k *kit) {
 		j := Job("renew", Once, Steps, func(j *daybook.Job) { j.HasProbe = true })
 		k.run(j, "2026-03-01")
