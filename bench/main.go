@@ -53,7 +53,7 @@ func parse(args []string) (c choice, err error) {
 	peers := flags.String("peers", "", "these peers, by name, with commas; default: all")
 	flags.StringVar(&c.out, "out", "results", "directory for the report; ../docs for that of the project")
 	flags.StringVar(&c.from, "from", "", "measure nothing: write the report of these results.json again")
-	flags.StringVar(&c.statements, "statements", "", "write what each statement of the scenario cost took PostgreSQL to this file")
+	flags.StringVar(&c.statements, "statements", "", "write what each statement took PostgreSQL to this file")
 	flags.StringVar(&c.profile, "profile", "", "write a profile of this process's processor time to this file")
 	if err := flags.Parse(args); err != nil {
 		return c, err
@@ -128,7 +128,7 @@ func measureAll(ctx context.Context, c choice, log io.Writer) (_ *results, err e
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, f.Close()) }()
-		b.terms.statements = f
+		b.statements = f
 	}
 	stop, err := profiled(c.profile)
 	if err != nil {

@@ -113,23 +113,24 @@ FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid WHERE d.datname <
 	return n, err
 }
 
-// heaviest tells which statements took the server the most time since the last call, for each of n pieces of work.
-func (p *place) heaviest(ctx context.Context, w io.Writer, n int) error {
+// heaviest tells which statements took the server the most time since it was told last.
+func (p *place) heaviest(ctx context.Context, w io.Writer) error {
 	c, err := pgx.Connect(ctx, p.url("postgres"))
 	if err != nil {
 		return err
 	}
 	defer c.Close(ctx)
-	rows, err := c.Query(ctx, `SELECT s.calls::float8 / $1, 1000 * s.total_exec_time / $1, s.rows::float8 / $1, s.wal_bytes::float8 / $1, s.shared_blks_hit::float8 / $1, regexp_replace(left(s.query, 300), '\s+', ' ', 'g')
-FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid WHERE d.datname <> 'postgres' ORDER BY s.total_exec_time DESC LIMIT 25`, float64(n))
+	rows, err := c.Query(ctx, `SELECT s.calls, s.total_exec_time, s.rows, s.wal_bytes::float8, s.shared_blks_hit, regexp_replace(left(s.query, 300), '\s+', ' ', 'g')
+FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid WHERE d.datname <> 'postgres' ORDER BY s.total_exec_time DESC LIMIT 40`)
 	if err != nil {
 		return err
 	}
-	var calls, micros, touched, log, pages float64
+	var calls, touched, pages int64
+	var took, log float64
 	var query string
-	fmt.Fprintf(w, "%8s %9s %8s %9s %8s  for each of %d\n", "calls", "µs", "rows", "log bytes", "pages", n)
-	if _, err := pgx.ForEachRow(rows, []any{&calls, &micros, &touched, &log, &pages, &query}, func() error {
-		_, err := fmt.Fprintf(w, "%8.4f %9.2f %8.3f %9.1f %8.2f  %s\n", calls, micros, touched, log, pages, query)
+	fmt.Fprintf(w, "%8s %10s %9s %10s %9s\n", "calls", "ms", "rows", "log bytes", "pages")
+	if _, err := pgx.ForEachRow(rows, []any{&calls, &took, &touched, &log, &pages, &query}, func() error {
+		_, err := fmt.Fprintf(w, "%8d %10.1f %9d %10.0f %9d  %s\n", calls, took, touched, log, pages, query)
 		return err
 	}); err != nil {
 		return err

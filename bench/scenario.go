@@ -42,8 +42,6 @@ type terms struct {
 	place *place
 	short bool
 	tiny  bool // to see that it works
-	// statements is told which of them cost PostgreSQL the most; may be nil.
-	statements io.Writer
 }
 
 // pick returns how much of something is taken.
@@ -93,9 +91,11 @@ type bench struct {
 	terms  terms
 	rounds int
 	log    io.Writer
-	names  []string // of the peers that could be had, in the order of their turns
-	open   map[string]peer
-	found  *results
+	// statements is told what each of them took PostgreSQL; nil: they are not counted for that.
+	statements io.Writer
+	names      []string // of the peers that could be had, in the order of their turns
+	open       map[string]peer
+	found      *results
 }
 
 func (b *bench) say(format string, args ...any) { fmt.Fprintf(b.log, format+"\n", args...) }
@@ -123,7 +123,7 @@ func (b *bench) run(ctx context.Context, sc *scenario) error {
 			}
 			runtime.GC()
 			before := loadNow()
-			figures, err := sc.run(ctx, b.open[name], t)
+			figures, err := b.told(ctx, sc, name, t)
 			if err != nil {
 				if ctx.Err() != nil {
 					return ctx.Err()
@@ -138,6 +138,20 @@ func (b *bench) run(ctx context.Context, sc *scenario) error {
 		}
 	}
 	return nil
+}
+
+// told has one peer do a scenario, and tells what each statement took where that is asked.
+func (b *bench) told(ctx context.Context, sc *scenario, name string, t terms) ([]figure, error) {
+	p := b.open[name]
+	if b.statements == nil || t.tiny || p.about().Store != onPostgres {
+		return sc.run(ctx, p, t)
+	}
+	if err := firstOf(t.place.counting(ctx, "top"), t.place.heaviest(ctx, io.Discard)); err != nil {
+		return nil, err
+	}
+	figures, err := sc.run(ctx, p, t)
+	fmt.Fprintf(b.statements, "\n%s %s\n", sc.Name, name)
+	return figures, firstOf(err, t.place.heaviest(ctx, b.statements), t.place.counting(ctx, "none"))
 }
 
 // turns rotates the order, so that no peer always comes after the same one.

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"runtime"
 )
 
@@ -58,9 +56,6 @@ func costOf(ctx context.Context, p peer, w work, t terms) ([]figure, error) {
 		return nil, err
 	}
 	var before, after runtime.MemStats
-	if err := tellHeaviest(ctx, p, io.Discard, 1, t); err != nil {
-		return nil, err
-	}
 	asked, err := countsOf(ctx, t, p)
 	if err != nil {
 		return nil, err
@@ -76,12 +71,6 @@ func costOf(ctx context.Context, p peer, w work, t terms) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.statements != nil {
-		fmt.Fprintf(t.statements, "\n%s, %s\n", p.about().Name, w.Kind)
-		if err := tellHeaviest(ctx, p, t.statements, n, t); err != nil {
-			return nil, err
-		}
-	}
 	name := ""
 	if w.Kind == once.Kind {
 		name = "once "
@@ -95,13 +84,6 @@ func costOf(ctx context.Context, p peer, w work, t terms) ([]figure, error) {
 		figures = append(figures, figure{name + "statements", d.statements / float64(n)})
 	}
 	return figures, nil
-}
-
-func tellHeaviest(ctx context.Context, p peer, w io.Writer, n int, t terms) error {
-	if p.about().Store != onPostgres {
-		return nil
-	}
-	return t.place.heaviest(ctx, w, n)
 }
 
 func firstOf(errs ...error) error {
