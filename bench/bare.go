@@ -19,6 +19,8 @@ type bareStore interface {
 	finish(ctx context.Context, keys []string) error
 	// mark writes one row's number, in one commit.
 	mark(ctx context.Context, key string, n int) error
+	// read selects one row.
+	read(ctx context.Context, key string) error
 	left(ctx context.Context) (int, error)
 	close() error
 }
@@ -68,6 +70,10 @@ func (b *bare) insert(ctx context.Context, _ work, began time.Time) error {
 	}
 	return err
 }
+
+func (b *bare) read(ctx context.Context, n int) error { return b.bareStore.read(ctx, key(n)) }
+
+func (b *bare) again(ctx context.Context, n int) error { return b.read(ctx, n) }
 
 func (b *bare) fill(ctx context.Context, _ work, n int) error {
 	for n > 0 {

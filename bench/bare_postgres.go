@@ -74,6 +74,11 @@ func (b barePostgres) mark(ctx context.Context, k string, n int) error {
 	return b.exec(ctx, "UPDATE bare SET n = $2 WHERE k = $1", k, n)
 }
 
+func (b barePostgres) read(ctx context.Context, k string) error {
+	var n int64
+	return b.pool.QueryRow(ctx, "SELECT n FROM bare WHERE k = $1", k).Scan(&n)
+}
+
 func (b barePostgres) left(ctx context.Context) (n int, err error) {
 	err = b.pool.QueryRow(ctx, "SELECT count(*) FROM bare WHERE state < 2").Scan(&n)
 	return n, err

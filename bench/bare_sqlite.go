@@ -110,6 +110,15 @@ func (b *bareSQLite) mark(ctx context.Context, k string, n int) error {
 	return b.rows(ctx, "UPDATE bare SET n = ? WHERE k = ?", 1, func(int) []any { return []any{n, k} })
 }
 
+func (b *bareSQLite) read(ctx context.Context, k string) error {
+	st, err := b.statement(ctx, "SELECT n FROM bare WHERE k = ?")
+	if err != nil {
+		return err
+	}
+	var n int64
+	return st.QueryRowContext(ctx, k).Scan(&n)
+}
+
 func (b *bareSQLite) left(ctx context.Context) (n int, err error) {
 	err = b.db.QueryRowContext(ctx, "SELECT count(*) FROM bare WHERE state < 2").Scan(&n)
 	return n, err

@@ -169,7 +169,7 @@ func TestTheWorkerOfNodeIsHeard(t *testing.T) {
 func TestAShortRunIsWhole(t *testing.T) {
 	dir := t.TempDir()
 	var log strings.Builder
-	if err := run(t.Context(), []string{"-tiny", "-only", "insert,drain,once,steps,start", "-peers", "daybook-sqlite,bare-sqlite", "-out", dir}, &log); err != nil {
+	if err := run(t.Context(), []string{"-tiny", "-only", "insert,drain,once,steps,again,start", "-peers", "daybook-sqlite,bare-sqlite", "-out", dir}, &log); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(log.String(), "MISSING") {
@@ -179,7 +179,7 @@ func TestAShortRunIsWhole(t *testing.T) {
 	if err := json.Unmarshal([]byte(read(t, dir, "benchmarks/results.json")), &r); err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []*scenario{&inserting, &draining, &onceOnly, &stepping, &starting} {
+	for _, s := range []*scenario{&inserting, &draining, &onceOnly, &stepping, &asking, &starting} {
 		for _, m := range s.Measures {
 			if lead, ok := r.lead(s, m, "daybook-sqlite", "bare-sqlite"); !ok || lead.Median <= 0 {
 				t.Errorf("%s, %s: %v", s.Name, m.Name, lead)

@@ -35,7 +35,8 @@ type daybookOn struct {
 	asks   *daybookNode // only asks, as another process does
 	works  *daybookNode // nil: nobody works
 	next   atomic.Int64 // numbers the events
-	filled bool         // a job owes windows
+	plans  *scheduler.Scheduler
+	filled bool // a job owes windows
 }
 
 // daybookNode is one process on the ledger.
@@ -124,6 +125,7 @@ func (d *daybookOn) reset(ctx context.Context) (err error) {
 		d.asks.Handle(asked(w), doing(w, func(time.Time) {}))
 	}
 	d.filled = false
+	d.next.Store(0)
 	return d.asks.Load(ctx)
 }
 
@@ -190,7 +192,7 @@ func (d *daybookOn) insert(ctx context.Context, w work, began time.Time) error {
 	}
 	payload := strconv.AppendInt(nil, began.UnixNano(), 10)
 	a, err := n.Control().Trigger(ctx, control.Person{Name: app, Source: daybook.SourceAPI},
-		control.Request{Job: asked(w).Name, Window: "e" + strconv.FormatInt(d.next.Add(1), 10), Source: daybook.SourceEvent, Payload: payload})
+		control.Request{Job: asked(w).Name, Window: event(int(d.next.Add(1))), Source: daybook.SourceEvent, Payload: payload})
 	if err == nil && a.Outcome != daybook.Started {
 		err = fmt.Errorf("%s: %s", a.Key, a.Outcome)
 	}
@@ -200,26 +202,66 @@ func (d *daybookOn) insert(ctx context.Context, w work, began time.Time) error {
 // fill lets the scheduler plan what a job owes: it is the way by which many runs come at once.
 func (d *daybookOn) fill(ctx context.Context, w work, n int) error {
 	now := time.Now()
+	d.filled = true
+	if err := d.scheduled(ctx, now.Add(-time.Duration(n)*time.Minute), owed(w)); err != nil {
+		return err
+	}
+	return d.due(ctx, now)
+}
+
+// scheduled makes jobs known to a scheduler, as they were at an instant.
+func (d *daybookOn) scheduled(ctx context.Context, at time.Time, jobs ...daybook.Job) error {
 	compile := func(j daybook.Job) (scheduler.Job, error) {
 		j, schedule, err := calendar.Complete(j, nil)
 		return scheduler.Job{Job: &j, Schedule: schedule}, err
 	}
-	d.filled = true
-	j, err := compile(owed(w))
-	if err != nil {
-		return err
-	}
-	s := scheduler.New(d.asks.Store(), scheduler.Options{Compile: compile, Home: app, Log: slog.New(slog.DiscardHandler)})
-	if err := s.Load(ctx, []scheduler.Job{j}, false, now.Add(-time.Duration(n)*time.Minute)); err != nil {
-		return err
-	}
-	for more := true; more; {
-		if more, err = s.Tick(ctx, now); err != nil {
+	compiled := make([]scheduler.Job, len(jobs))
+	for i, j := range jobs {
+		var err error
+		if compiled[i], err = compile(j); err != nil {
 			return err
 		}
 	}
-	return nil
+	d.plans = scheduler.New(d.asks.Store(), scheduler.Options{Compile: compile, Home: app, Log: slog.New(slog.DiscardHandler)})
+	return d.plans.Load(ctx, compiled, false, at)
 }
+
+// due lets the scheduler plan what is due at an instant.
+func (d *daybookOn) due(ctx context.Context, at time.Time) error {
+	for {
+		if more, err := d.plans.Tick(ctx, at); err != nil || !more {
+			return err
+		}
+	}
+}
+
+// load makes jobs known that are due once an hour, all in the same minute.
+func (d *daybookOn) load(ctx context.Context, n int, at time.Time) error {
+	jobs := make([]daybook.Job, n)
+	for i := range jobs {
+		jobs[i] = daybook.Job{Name: "job-" + strconv.Itoa(i), Owner: app, Schedule: strconv.Itoa(at.UTC().Minute()) + " * * * *", Timezone: "UTC", Window: daybook.PerFire}
+	}
+	return d.scheduled(ctx, at.Add(-time.Minute), jobs...)
+}
+
+func (d *daybookOn) again(ctx context.Context, n int) error {
+	a, err := d.asks.Control().Trigger(ctx, control.Person{Name: app, Source: daybook.SourceAPI},
+		control.Request{Job: asked(noop).Name, Window: event(n), Source: daybook.SourceEvent})
+	if err == nil && a.Outcome != daybook.Reused {
+		err = fmt.Errorf("%s: %s", a.Key, a.Outcome)
+	}
+	return err
+}
+
+func (d *daybookOn) read(ctx context.Context, n int) error {
+	r, err := d.asks.Store().Run(ctx, daybook.KeyParts{Job: asked(noop).Name, Window: event(n)}.Key())
+	if err == nil && r.State != daybook.Done {
+		err = fmt.Errorf("%s: %s", r.Key, r.State)
+	}
+	return err
+}
+
+func event(n int) string { return "e" + strconv.Itoa(n) }
 
 func (d *daybookOn) start(ctx context.Context, w work, started func(time.Time)) (func() error, error) {
 	slots := daybookSlots

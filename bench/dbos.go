@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/dbos-inc/dbos-transact-golang/dbos"
@@ -26,6 +27,7 @@ type dbosPeer struct {
 	join  func(context.Context, *dbos.Config) (count counter, shut func() error, err error) // connects a node to it
 	asks  *dbosNode                                                                         // works on no queue, as another process that asks
 	queue dbos.Queue
+	next  atomic.Int64 // numbers the workflows
 }
 
 // counter runs the query by which what is left is counted.
@@ -131,6 +133,7 @@ func (d *dbosPeer) reset(ctx context.Context) (err error) {
 	if err := d.close(); err != nil {
 		return err
 	}
+	d.next.Store(0)
 	if err := d.empty(ctx); err != nil {
 		return err
 	}
@@ -165,7 +168,21 @@ func (d *dbosPeer) insert(_ context.Context, w work, began time.Time) error {
 	if err != nil {
 		return err
 	}
-	_, err = dbos.RunWorkflow(d.asks.Context, d.asks.flow, dbosInput{began.UnixNano(), n}, dbos.WithQueue(d.queue))
+	_, err = dbos.RunWorkflow(d.asks.Context, d.asks.flow, dbosInput{began.UnixNano(), n}, dbos.WithQueue(d.queue), dbos.WithWorkflowID(event(int(d.next.Add(1)))))
+	return err
+}
+
+func (d *dbosPeer) again(_ context.Context, n int) error {
+	_, err := dbos.RunWorkflow(d.asks.Context, d.asks.flow, dbosInput{}, dbos.WithQueue(d.queue), dbos.WithWorkflowID(event(n)))
+	return err
+}
+
+func (d *dbosPeer) read(_ context.Context, n int) error {
+	h, err := dbos.RetrieveWorkflow[int](d.asks.Context, event(n))
+	if err != nil {
+		return err
+	}
+	_, err = h.GetStatus()
 	return err
 }
 

@@ -186,6 +186,8 @@ var aims = []struct {
 	{"latency", "p50", "daybook-postgres", "river-postgres", 1 / 0.65},
 	{"latency", "p99", "daybook-postgres", "river-postgres", 1 / 0.6},
 	{"once", "drain", "daybook-postgres", "dbos-postgres", 5},
+	{"again", "read", "daybook-postgres", "bare-postgres", 0.6},
+	{"again", "read", "daybook-sqlite", "bare-sqlite", 0.6},
 }
 
 // number writes a figure with as many digits as it deserves.

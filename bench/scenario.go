@@ -61,7 +61,7 @@ func (t terms) n(p peer, full, short, tiny int) int {
 }
 
 // scenarios are all there are, in the order of the report.
-var scenarios = []*scenario{&inserting, &draining, &waiting, &onceOnly, &stepping, &costing, &idling, &starting}
+var scenarios = []*scenario{&inserting, &draining, &waiting, &onceOnly, &stepping, &asking, &planning, &costing, &idling, &starting}
 
 // sample is one figure of one peer in one round.
 type sample struct {
