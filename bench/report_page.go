@@ -31,7 +31,7 @@ var (
 		"裸驱动循环是上限：在一张三列的表上做同样次数的提交，不含调度器必须知道的任何东西：没有永久的键，没有尝试记录，没有谁要求过的记录。",
 	}
 	pageMachine = text{"%s, %d cores (%s), %s; fdatasync of a page: %s ms at the median, %s ms at p99. Taken on %s.", "%s，%d 核（%s），%s；一页的 fdatasync：中位数 %s 毫秒，p99 %s 毫秒。测于 %s。"}
-	pageNoisy   = text{"**Preliminary: the machine was not quiet.** Other programs kept %s cores busy at the median (%s to %s).", "**初步数据：机器并不安静。** 其他程序占用了 %s 个核（中位数；%s 至 %s）。"}
+	pageNoisy   = text{"**Preliminary: the machine was not quiet.** Other programs kept %s cores busy at the median (%s to %s).", "**初步数据：机器并不安静。**其他程序占用了 %s 个核（中位数；%s 至 %s）。"}
 	pageLose    = text{"## Where we lose", "## 我们输在哪里"}
 	pageNoLoss  = text{"Nowhere in this run.", "这次没有。"}
 	pageLoss    = text{"- %s, %s, on %s: %s beside %s", "- %s，%s，%s：%s，对比 %s"}
@@ -45,6 +45,7 @@ var (
 		"需要 Go、PostgreSQL 的程序（不必在运行）、`redis-server`，以及 graphile-worker 所需的 Node.js 和 npm。缺少的会点名，其余照跑。",
 	}
 	pageOn     = text{"On %s", "在 %s 上"}
+	pageUnit   = text{", ", "，"}
 	pageLead   = text{"Lead", "领先"}
 	pageAll    = text{"everything", "全部"}
 	pageValues = text{"[All figures](%s/results.json), round by round.", "[全部数值](%s/results.json)，逐轮。"}
@@ -92,7 +93,7 @@ func (p page) lost() string {
 }
 
 func (p page) scenario(s *scenario) []string {
-	parts := []string{"## " + p.in(s.Title), p.in(s.What), fmt.Sprintf("![%s](%s/%s.svg)", p.in(s.Title), p.pictures(), s.Name)}
+	parts := []string{"## " + p.in(s.Title), p.in(s.What), fmt.Sprintf("![%s](%s/%s.svg)", s.Name, p.pictures(), s.Name)}
 	for _, st := range []store{onPostgres, onSQLite} {
 		if t := p.table(s, st); t != "" {
 			parts = append(parts, t)
@@ -107,7 +108,7 @@ func (p page) table(s *scenario, st store) string {
 	for _, m := range s.Measures {
 		unit := ""
 		if m.Unit != "" {
-			unit = ", " + m.Unit
+			unit = p.in(pageUnit) + m.Unit
 		}
 		head, line = append(head, p.in(m.What)+unit, p.in(pageLead)), append(line, "---", "---")
 	}
