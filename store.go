@@ -107,6 +107,8 @@ type Claimer interface {
 	// Thaw lets go what was put off for a freeze that is none any more: it was taken out of the file, or the file has it no
 	// more for as long. ofFile returns those of the file that stand at an instant.
 	Thaw(ctx context.Context, home string, ofFile func(at time.Time) []Freeze, now time.Time) (thawed bool, err error)
+	// Freezes is that of Reader.
+	Freezes(ctx context.Context, after time.Time) ([]Freeze, error)
 	// Locks returns the serial keys that runs have, those held longest first; Alert writes an alert that no move brings.
 	Locks(ctx context.Context, limit int) ([]Lock, error)
 	Alert(ctx context.Context, a *Alert) error

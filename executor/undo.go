@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/daybook-run/daybook"
 )
@@ -29,6 +30,9 @@ func (x *Executor) undo(ctx context.Context, f *flight, work Work, o daybook.Ord
 			left = append(left, e.Step+" (its result was not kept)")
 			continue
 		}
+		if out := x.heldUndo(ctx, f, e); out.Result != "" {
+			return out
+		}
 		if out := x.undoEffect(ctx, work.Undoer, o, e); out.Result != daybook.ResultDone {
 			return out
 		}
@@ -42,6 +46,22 @@ func (x *Executor) undo(ctx context.Context, f *flight, work Work, o daybook.Ord
 			": take it back by hand, or leave it, and dismiss this with the reason"}
 	}
 	return daybook.Outcome{Result: daybook.ResultDone, Counts: map[string]int64{"undone": int64(undone)}}
+}
+
+// heldUndo says how an undo ends that a freeze began under: no undo of an effect is sent in it. It goes on after the freeze.
+func (x *Executor) heldUndo(ctx context.Context, f *flight, e *daybook.StepRecord) daybook.Outcome {
+	r, now := x.snapshot(f), x.o.Clock()
+	if did := r.StepRecord(e.Step); did != nil && did.State == daybook.EffectDone {
+		return daybook.Outcome{}
+	}
+	list, err := x.store.Freezes(ctx, now)
+	if err != nil {
+		return daybook.Outcome{Result: daybook.ResultNotDone, Error: err.Error()}
+	}
+	if until := daybook.FrozenUntil(append(list, x.freezes(now)...), r.Priority, now); !until.IsZero() {
+		return daybook.Outcome{Result: daybook.ResultNotDone, Interrupted: true, Error: "a freeze began, in which no undo is sent: it goes on at " + until.UTC().Format(time.RFC3339)}
+	}
+	return daybook.Outcome{}
 }
 
 // undoEffect takes one effect back, unless that is done already.

@@ -95,3 +95,49 @@ func TestAnUndoOfWhatWasDoneTwice(t *testing.T) {
 		}
 	})
 }
+
+// A freeze that begins while an undo is at work lets the undo of the effect end that was sent, and sends no other: it goes on behind the
+// freeze, and that is no failure.
+func TestAFreezeBeginsUnderAnUndo(t *testing.T) {
+	storetest.Each(t, func(ctx context.Context, t *testing.T, s *store.Store) {
+		r := newRoom(t, s, func(j *daybook.Job) { j.Steps = true }, nil, "")
+		r.stays = true
+		k := r.trigger("2026-03-01")
+		r.starts(1)
+		for _, name := range []string{"charge", "mail"} {
+			run := r.run(k)
+			begun := run.ComeTo(daybook.StepAsk{Step: name}, daybook.Policy{}, r.clock())
+			ended := run.StepEnded(begun.Record, daybook.Outcome{Result: daybook.ResultDone}, r.clock())
+			if err := s.MarkStep(ctx, run, ended, daybook.Learned{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		close(r.leave)
+		r.settles()
+		m, err := r.is(k, daybook.Done, "").Undo("ops", "wrong price", r.clock())
+		if err != nil {
+			t.Fatal(err)
+		}
+		storetest.Apply(ctx, t, s, m)
+		r.leave = make(chan struct{})
+		r.starts(2)
+		until := r.clock().Add(time.Hour)
+		act := daybook.Activity{At: r.clock(), Actor: "ops", Action: "freeze start"}
+		if started, err := s.StartFreeze(ctx, daybook.Freeze{Name: "deploy", From: r.clock(), Until: until, Actor: "ops", Note: "deploy"}, act); err != nil || !started {
+			t.Fatal(started, err)
+		}
+		close(r.leave)
+		r.settles()
+		undo := r.is(k.Undo(), daybook.Retryable, daybook.ReasonInterrupted)
+		if len(r.orders) != 2 || undo.Failures != 0 || undo.Due.Before(until) || undo.StepRecord("mail").State != daybook.EffectDone || undo.StepRecord("charge") != nil {
+			t.Fatalf("%d orders, failures %d, due %s, %+v", len(r.orders), undo.Failures, undo.Due, undo.Records)
+		}
+		r.passes(time.Hour + time.Minute)
+		r.settles()
+		r.is(k.Undo(), daybook.Done, "")
+		r.is(k, daybook.Done, daybook.ReasonUndone)
+		if len(r.orders) != 3 {
+			t.Errorf("%d orders, want the work and two undos", len(r.orders))
+		}
+	})
+}
