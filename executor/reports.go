@@ -1,0 +1,144 @@
+package executor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/daybook-run/daybook"
+)
+
+// write records the ends of flights, all that are there in one transaction.
+func (x *Executor) write(ctx context.Context) (wrote bool, err error) {
+	x.mu.Lock()
+	batch := x.reports
+	if len(batch) > reportBatch {
+		batch = batch[:reportBatch]
+	}
+	x.mu.Unlock()
+	if len(batch) == 0 {
+		return false, nil
+	}
+	transitions := make([]daybook.Transition, 0, len(batch))
+	written := make([]*flight, 0, len(batch))
+	for _, f := range batch {
+		if f.decide != nil {
+			transitions, written = append(transitions, f.next), append(written, f)
+		}
+	}
+	applied, err := x.store.Apply(ctx, transitions)
+	if err != nil {
+		return false, err // they stay, and are written by the next Tick
+	}
+	for i, f := range written {
+		if !applied[i].Stale {
+			x.announce(f.next)
+			continue
+		}
+		if err := x.late(ctx, f); err != nil {
+			return false, err
+		}
+	}
+	for _, m := range transitions {
+		if m.Parent != "" || m.Fans {
+			x.o.Ended()
+			break
+		}
+	}
+	x.mu.Lock()
+	x.reports = append(x.reports[:0:0], x.reports[len(batch):]...)
+	x.mu.Unlock()
+	for _, f := range batch {
+		if f.decide != nil || f.outcome.Recorded {
+			x.clean(f.run.Key, f.run.Fence) // not before it is written: what an attempt left is all there is of it until then
+		}
+		x.drop(f)
+	}
+	return true, nil
+}
+
+// announce logs a dead letter that was opened. Who calls for one key says it himself.
+func (x *Executor) announce(m daybook.Transition) {
+	if m.Letter != nil && x.o.Home != daybook.HomeOnce {
+		x.o.Log.Warn("dead letter", "job", m.Letter.Job, "key", m.Key, "kind", m.Letter.Kind, "err", m.Letter.Error)
+	}
+}
+
+// late follows a report that met another state: its own, written by a commit whose answer was lost; the wish of a person
+// that it should end, of which this process had not heard yet; one that it still settles; or one that refuses it, and then
+// it is kept as evidence.
+func (x *Executor) late(ctx context.Context, f *flight) error {
+	r, err := x.store.Run(ctx, f.run.Key)
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	m := f.next
+	if f.question {
+		return x.keepAnswers(ctx, m.Asked)
+	}
+	if r.Fence == f.run.Fence && r.Claim == f.run.Claim && r.State == m.To && (r.EndedAt.Equal(m.At.Truncate(time.Microsecond)) || m.To.Live() && (r.Due.Equal(m.Due.Truncate(time.Microsecond)) || r.Meant.Equal(m.Due.Truncate(time.Microsecond)))) {
+		return nil
+	}
+	log := x.o.Log.With("job", r.Job, "key", r.Key, "attempt", f.run.Attempts)
+	mine := r.Fence == f.run.Fence && r.Claim == f.run.Claim
+	if mine && r.State == daybook.Running {
+		f.stood.CancelledBy, f.stood.Lease, f.stood.Records, f.stood.Marks, f.stood.Denied = r.CancelledBy, r.Lease, r.Records, r.Marks, cmp.Or(f.stood.Denied, r.Denied)
+		f.next = f.decide(&f.stood, m.At)
+		x.outside(&f.next)
+		applied, err := x.store.Apply(ctx, []daybook.Transition{f.next})
+		if err == nil && !applied[0].Stale {
+			x.announce(f.next)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if mine && m.Attempt != nil && m.Listed == nil { // a listing ends nothing of the run: another has it listed again
+		policy, err := x.policy(ctx, r)
+		if err != nil {
+			return err
+		}
+		if lateMove, ok := r.Late(f.outcome, policy, x.o.Clock()); ok {
+			f.endUndo(&lateMove)
+			applied, err := x.store.Apply(ctx, []daybook.Transition{lateMove})
+			if err != nil {
+				return err
+			}
+			if !applied[0].Stale {
+				log.Info("late report taken", "result", f.outcome.Result)
+				x.announce(lateMove)
+				return nil
+			}
+		}
+	}
+	if m.Attempt == nil {
+		return nil
+	}
+	log.Warn("report refused: the run moved on", "result", f.outcome.Result, "fence", f.run.Fence, "now", r.Fence)
+	a := *m.Attempt
+	a.LateResult, a.LateError, a.LateAt = f.outcome.Result, f.outcome.Error, x.o.Clock()
+	var twice []*daybook.Alert
+	if f.outcome.Result == daybook.ResultDone {
+		twice = r.DoneTwice(daybook.StepRun, a.WireKey, a.LateAt)
+	}
+	return x.store.Evidence(ctx, a, twice...)
+}
+
+// keepAnswers keeps what the far side said to a question when the run was settled by something else meanwhile.
+func (x *Executor) keepAnswers(ctx context.Context, asked []daybook.Attempt) error {
+	for _, a := range asked {
+		if err := x.store.Evidence(ctx, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func ignoreNotFound(err error) error {
+	if errors.Is(err, daybook.ErrNotFound) {
+		return nil
+	}
+	return err
+}
