@@ -161,8 +161,7 @@ func (w *World) resolve(r row) {
 		}
 		run, err := w.store.Run(w.ctx, daybook.Key(r.key))
 		if err != nil {
-			w.fault("look at %s: %v", r.key, err)
-			return
+			panic(err)
 		}
 		word := control.Word{Step: st.step, As: as, Attempt: run.Attempts}
 		w.twice(func() {
