@@ -2,7 +2,7 @@
 // one disk and one Redis, all of them durable, and says how they compare: medians with the lowest and the highest, and ratios
 // of figures that were taken in the same round. Figures drift with machine and neighbours; ratios do so much less.
 //
-//	go run . -short            some minutes
+//	go run . -short            a quarter of an hour
 //	go run .                   under an hour
 //	go run . -only drain -peers daybook-sqlite,river-sqlite
 //

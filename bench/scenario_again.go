@@ -45,7 +45,7 @@ func again(ctx context.Context, p peer, t terms) ([]figure, error) {
 	if _, err := drain(ctx, p, noop, n, t); err != nil {
 		return nil, err
 	}
-	length := pick(t, 5*time.Second, 2*time.Second, 100*time.Millisecond)
+	length := pick(t, 3*time.Second, 2*time.Second, 100*time.Millisecond)
 	read, err := asOftenAsCan(ctx, 1, n, length, r.read)
 	if err != nil {
 		return nil, err

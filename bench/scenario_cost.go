@@ -24,7 +24,7 @@ var costing = scenario{
 	},
 	run:    cost,
 	warm:   true,
-	rounds: 3,
+	rounds: 2,
 }
 
 func cost(ctx context.Context, p peer, t terms) (figures []figure, err error) {
@@ -48,7 +48,7 @@ func cost(ctx context.Context, p peer, t terms) (figures []figure, err error) {
 }
 
 func costOf(ctx context.Context, p peer, w work, t terms) ([]figure, error) {
-	n := t.n(p, 10_000, 3_000, 100)
+	n := t.n(p, 5_000, 3_000, 100)
 	if err := p.reset(ctx); err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ var idling = scenario{
 		{Name: "core", Unit: "%", Less: true, What: text{"of a core", "占一个核"}},
 	},
 	run:    idle,
-	rounds: 3,
+	rounds: 2,
 }
 
 func idle(ctx context.Context, p peer, t terms) (figures []figure, err error) {
@@ -34,13 +34,13 @@ func idle(ctx context.Context, p peer, t terms) (figures []figure, err error) {
 	if err != nil {
 		return nil, err
 	}
-	settle(ctx, pick(t, 5*time.Second, 3*time.Second, 100*time.Millisecond))
+	settle(ctx, pick(t, 3*time.Second, 2*time.Second, 100*time.Millisecond))
 	asked, err := countsOf(ctx, t, p)
 	if err != nil {
 		return nil, err
 	}
 	before := loadNow()
-	settle(ctx, pick(t, 30*time.Second, 10*time.Second, 200*time.Millisecond))
+	settle(ctx, pick(t, 20*time.Second, 8*time.Second, 200*time.Millisecond))
 	took, used := time.Since(before.at).Seconds(), before.ours()
 	now, err := countsOf(ctx, t, p)
 	if err != nil {

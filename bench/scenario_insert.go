@@ -29,7 +29,7 @@ func insertAlone(ctx context.Context, p peer, t terms) ([]figure, error) {
 		if err := p.reset(ctx); err != nil {
 			return nil, err
 		}
-		n, took, err := askFor(ctx, p, callers, pick(t, 5*time.Second, 2*time.Second, 100*time.Millisecond))
+		n, took, err := askFor(ctx, p, callers, pick(t, 3*time.Second, 2*time.Second, 100*time.Millisecond))
 		if err != nil {
 			return nil, err
 		}

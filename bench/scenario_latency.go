@@ -18,7 +18,8 @@ var waiting = scenario{
 		{Name: "p50", Unit: "ms", Less: true, What: text{"half of them start within", "半数在此时间内开始"}},
 		{Name: "p99", Unit: "ms", Less: true, What: text{"99 of 100 start within", "百分之九十九在此时间内开始"}},
 	},
-	run: latency,
+	run:    latency,
+	rounds: 3,
 }
 
 const perSecond = 50
@@ -44,7 +45,7 @@ func latency(ctx context.Context, p peer, t terms) ([]figure, error) {
 		return len(took)
 	}
 	const warm = perSecond // a second of it
-	n := warm + int(pick(t, 20*time.Second, 6*time.Second, 200*time.Millisecond).Seconds()*perSecond)
+	n := warm + int(pick(t, 12*time.Second, 5*time.Second, 200*time.Millisecond).Seconds()*perSecond)
 	tick := time.NewTicker(time.Second / perSecond)
 	defer tick.Stop()
 	for range n {

@@ -17,7 +17,7 @@ var planning = scenario{
 		{Name: "planned", Unit: "/s", What: text{"jobs planned", "计划任务"}},
 	},
 	run:    plan,
-	rounds: 3,
+	rounds: 2,
 }
 
 // planner is a peer with schedules.

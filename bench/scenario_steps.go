@@ -21,7 +21,7 @@ var stepping = scenario{
 func stepped(ctx context.Context, p peer, t terms) (figures []figure, err error) {
 	for _, w := range []work{steps, effects} {
 		var f []figure
-		if f, err = fillAndDrain(ctx, p, w, t.n(p, 2_000, 500, 20), t); err != nil {
+		if f, err = fillAndDrain(ctx, p, w, t.n(p, 1_000, 500, 20), t); err != nil {
 			if isCannot(err) && len(figures) > 0 {
 				return figures, nil
 			}
