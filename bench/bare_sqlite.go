@@ -21,7 +21,7 @@ func openBareSQLite(_ context.Context, p *place) (peer, error) {
 		told: about{Name: "bare driver loop", Store: onSQLite, Version: "modernc.org/sqlite " + version("modernc.org/sqlite"), Share: 1, InProcess: true,
 			Settings: fmt.Sprintf("one table; %d prepared rows a transaction; one connection", bareBatch), Keeps: "the row"},
 		clean: func(ctx context.Context) (bareStore, error) {
-			path, err := p.file("bare.db")
+			path, err := p.file("bare")
 			if err != nil {
 				return nil, err
 			}

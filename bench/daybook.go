@@ -45,13 +45,7 @@ type daybookNode struct {
 	db engine.DB
 }
 
-func (n *daybookNode) close() error {
-	errs := []error{n.Close(), n.db.Write.Close()}
-	if n.db.Read != n.db.Write {
-		errs = append(errs, n.db.Read.Close())
-	}
-	return errors.Join(errs...)
-}
+func (n *daybookNode) close() error { return errors.Join(n.Close(), shut(n.db)) }
 
 func openDaybookPostgres(_ context.Context, p *place) (peer, error) {
 	if p.noPG != nil {
@@ -79,7 +73,7 @@ func openDaybookSQLite(_ context.Context, p *place) (peer, error) {
 	d := &daybookOn{store: onSQLite}
 	var path string
 	d.empty = func(context.Context) (err error) {
-		path, err = p.file("daybook.db")
+		path, err = p.file("daybook")
 		return err
 	}
 	d.join = func(ctx context.Context, slots int) (*daybookNode, error) {
@@ -98,7 +92,18 @@ func openDaybookSQLite(_ context.Context, p *place) (peer, error) {
 
 func openEngine(ctx context.Context, db engine.DB, ear daybook.Listener, slots int) (*daybookNode, error) {
 	e, err := engine.Open(ctx, db, engine.Options{App: app, Listener: ear, Log: slog.New(slog.DiscardHandler), Slots: map[daybook.Lane]int{daybook.LaneLive: slots}})
-	return &daybookNode{e, db}, err
+	if err != nil {
+		return nil, errors.Join(err, shut(db))
+	}
+	return &daybookNode{e, db}, nil
+}
+
+// shut closes the handles of a ledger.
+func shut(db engine.DB) error {
+	if db.Read == db.Write {
+		return db.Write.Close()
+	}
+	return errors.Join(db.Write.Close(), db.Read.Close())
 }
 
 func (d *daybookOn) about() about {

@@ -61,7 +61,7 @@ func openDBOSSQLite(_ context.Context, p *place) (peer, error) {
 	return &dbosPeer{
 		store: onSQLite, given: "modernc.org/sqlite, WAL, synchronous FULL, one connection",
 		empty: func(context.Context) (err error) {
-			path, err = p.file("dbos.db")
+			path, err = p.file("dbos")
 			return err
 		},
 		join: func(_ context.Context, c *dbos.Config) (counter, func() error, error) {

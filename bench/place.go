@@ -157,14 +157,14 @@ func (p *place) admin(ctx context.Context, statements ...string) error {
 // sqliteSettings are those of every SQLite file: the ones that Daybook asks of its handles.
 const sqliteSettings = "_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)&_txlock=immediate"
 
-// file names an empty file, in the place of one that its owner had before.
-func (p *place) file(name string) (string, error) {
-	for _, old := range []string{"", "-wal", "-shm"} {
-		if err := os.Remove(filepath.Join(p.dir, name+old)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return "", err
-		}
+// file names a file that is not there, in an empty directory of its owner's, in the place of one that he had before. Daybook keeps a
+// witness beside its file, and would not believe an empty one.
+func (p *place) file(owner string) (string, error) {
+	dir := filepath.Join(p.dir, owner)
+	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o755)); err != nil {
+		return "", err
 	}
-	return filepath.Join(p.dir, name), nil
+	return filepath.Join(dir, "bench.db"), nil
 }
 
 // openSQLite opens a file with so many connections.

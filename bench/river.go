@@ -80,7 +80,7 @@ func openRiverSQLite(_ context.Context, p *place) (peer, error) {
 	r := &riverOf[*sql.Tx]{poll: 50 * time.Millisecond}
 	r.told = about{Name: "River", Store: onSQLite, Settings: fmt.Sprintf("riversqlite; modernc.org/sqlite, WAL, synchronous FULL, one connection; MaxWorkers %d, FetchCooldown %s, FetchPollInterval %s", riverWorkers, riverCooldown, r.poll)}
 	r.clean = func(ctx context.Context) (riverdriver.Driver[*sql.Tx], func() error, error) {
-		path, err := p.file("river.db")
+		path, err := p.file("river")
 		if err != nil {
 			return nil, nil, err
 		}

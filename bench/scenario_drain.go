@@ -47,6 +47,7 @@ func drain(ctx context.Context, p peer, w work, n int, t terms) (rate float64, e
 	if err != nil {
 		return 0, err
 	}
+	defer func() { err = firstOf(err, stop()) }()
 	for left := n; left > 0; {
 		select {
 		case <-ctx.Done():
@@ -60,6 +61,5 @@ func drain(ctx context.Context, p peer, w work, n int, t terms) (rate float64, e
 			return 0, err
 		}
 	}
-	rate = float64(n) / time.Since(began).Seconds()
-	return rate, stop()
+	return float64(n) / time.Since(began).Seconds(), nil
 }

@@ -34,6 +34,7 @@ func idle(ctx context.Context, p peer, t terms) (figures []figure, err error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() { err = firstOf(err, stop()) }()
 	settle(ctx, pick(t, 3*time.Second, 2*time.Second, 100*time.Millisecond))
 	asked, err := countsOf(ctx, t, p)
 	if err != nil {
@@ -49,7 +50,7 @@ func idle(ctx context.Context, p peer, t terms) (figures []figure, err error) {
 	if d := now.since(asked); d.statements >= 0 {
 		figures = append(figures, figure{"statements", d.statements / took})
 	}
-	return append(figures, figure{"core", 100 * used / took}), stop()
+	return append(figures, figure{"core", 100 * used / took}), nil
 }
 
 func settle(ctx context.Context, d time.Duration) {

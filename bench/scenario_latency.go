@@ -24,7 +24,7 @@ var waiting = scenario{
 
 const perSecond = 50
 
-func latency(ctx context.Context, p peer, t terms) ([]figure, error) {
+func latency(ctx context.Context, p peer, t terms) (_ []figure, err error) {
 	if err := p.reset(ctx); err != nil {
 		return nil, err
 	}
@@ -39,6 +39,7 @@ func latency(ctx context.Context, p peer, t terms) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() { err = firstOf(err, stop()) }()
 	count := func() int {
 		mu.Lock()
 		defer mu.Unlock()
@@ -59,9 +60,8 @@ func latency(ctx context.Context, p peer, t terms) ([]figure, error) {
 			return nil, fmt.Errorf("%d of %d have started", count(), n)
 		}
 	}
-	if err := stop(); err != nil {
-		return nil, err
-	}
+	mu.Lock()
+	defer mu.Unlock()
 	ms := millis(took[warm:])
 	return []figure{{"p50", quantile(ms, 0.5)}, {"p99", quantile(ms, 0.99)}}, nil
 }

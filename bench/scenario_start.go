@@ -18,7 +18,7 @@ var starting = scenario{
 	warm:     true,
 }
 
-func startUp(ctx context.Context, p peer, _ terms) ([]figure, error) {
+func startUp(ctx context.Context, p peer, _ terms) (_ []figure, err error) {
 	if err := p.reset(ctx); err != nil {
 		return nil, err
 	}
@@ -36,10 +36,11 @@ func startUp(ctx context.Context, p peer, _ terms) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() { err = firstOf(err, stop()) }()
 	select {
 	case at := <-first:
-		return []figure{{"first", float64(at.Sub(began).Microseconds()) / 1000}}, stop()
+		return []figure{{"first", float64(at.Sub(began).Microseconds()) / 1000}}, nil
 	case <-time.After(10 * time.Second):
-		return nil, firstOf(stop(), fmt.Errorf("nothing started within 10 s"))
+		return nil, fmt.Errorf("nothing started within 10 s")
 	}
 }
