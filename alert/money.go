@@ -72,25 +72,28 @@ func (w *writer) undone() string {
 	return "undo_done"
 }
 
-// left are the effects that an undo has not taken back.
-func (w *writer) left() []*daybook.StepRecord {
+// left are the wire keys of what an undo has not taken back. Of what was done twice it takes back one only.
+func (w *writer) left() (wireKeys []string) {
 	if w.f.Base == nil {
 		return nil
 	}
-	return slices.DeleteFunc(w.f.Base.Undoable(), func(e *daybook.StepRecord) bool {
-		back := w.f.Run.StepRecord(e.Step)
-		return back != nil && back.State == daybook.EffectDone
-	})
+	for _, e := range w.f.Base.Undoable() {
+		if back := w.f.Run.StepRecord(e.Step); back == nil || back.State != daybook.EffectDone {
+			wireKeys = append(wireKeys, e.WireKey())
+		}
+		if e.Twice != "" {
+			wireKeys = append(wireKeys, e.Twice)
+		}
+	}
+	return wireKeys
 }
 
-// about are the effects of which the world that is named holds: those that are unknown, or done, or were not taken back.
+// about are the effects of which the world that is named holds: those that are unknown, or done.
 func (w *writer) about(world string) []*daybook.StepRecord {
 	r := w.f.Run
 	switch {
 	case r == nil:
 		return nil
-	case world == "undo_left":
-		return w.left()
 	case r.Steps && (world == "unknown" || world == "begun" || world == "undo_unknown"):
 		return r.OpenSteps()
 	case r.Steps && world == "done":
@@ -116,6 +119,14 @@ func (w *writer) wireKeys(list []*daybook.StepRecord) string {
 	return w.some(names)
 }
 
+// notBack names what an undo has not taken back; without any, the undo as a whole.
+func (w *writer) notBack() string {
+	if left := w.left(); len(left) > 0 {
+		return w.some(left)
+	}
+	return w.wireKeys(nil)
+}
+
 // some names the first ones of a list, and counts the others.
 func (w *writer) some(names []string) string {
 	more := len(names) - namedEffects
@@ -131,6 +142,9 @@ func (w *writer) money() string {
 	world := w.world()
 	about := w.about(world)
 	args := []any{"wire_key", w.wireKeys(about)}
+	if world == "undo_left" {
+		args[1] = w.notBack()
+	}
 	if len(about) > 1 {
 		world += " each"
 	}
@@ -235,7 +249,7 @@ func (w *writer) do() []string {
 // else is replayed of it.
 func (w *writer) doLetter(args []any) []string {
 	r := w.f.Run
-	left := append(args, "left", w.wireKeys(w.left()))
+	left := append(args, "left", w.notBack())
 	switch next := w.nextWireKey(); {
 	case r != nil && r.Key.IsUndo() && r.Letter != nil && r.Letter.ByHand():
 		return []string{w.T("alert.do.undo by hand", left...), w.T("alert.do.undo say how", args...)}

@@ -56,6 +56,13 @@ func TestMoneyOfSteps(t *testing.T) {
 			[]string{"Money:     not touched: the effect did not happen", "wire key renew:2026-03-29/sub_07#charge@2"}, "touched, once"},
 		{"undo, nothing says how", daybook.AlertDeadLetter, taken(daybook.Letter{Kind: daybook.LetterUndo, State: daybook.LetterOpen, Error: daybook.UndoByHand + "charge: take it back by hand, or leave it, and dismiss this with the reason"}, step(undo, "receipt", daybook.EffectDone)),
 			[]string{"Money:     touched, and not taken back: renew:2026-03-29/sub_07#charge; taken back: receipt\n", "Do:        take renew:2026-03-29/sub_07#charge back by hand, then   daybook dead dismiss renew:2026-03-29/sub_07~undo --reason"}, "(same key"},
+		{"undo, done twice", daybook.AlertDeadLetter, func(r *notice.Row, f *Facts) {
+			taken(daybook.Letter{Kind: daybook.LetterUndo, State: daybook.LetterOpen, Error: daybook.UndoByHand + "renew:2026-03-29/sub_07#charge (done twice): take it back by hand, or leave it, and dismiss this with the reason"},
+				step(undo, "receipt", daybook.EffectDone), step(undo, "charge", daybook.EffectDone))(r, f)
+			charge := f.Base.Records[0]
+			charge.Generation, charge.Twice = 2, charge.WireKey()
+		}, []string{"Money:     touched, and not taken back: renew:2026-03-29/sub_07#charge; taken back: receipt, charge\n",
+			"Do:        take renew:2026-03-29/sub_07#charge back by hand, then   daybook dead dismiss renew:2026-03-29/sub_07~undo --reason"}, "#run"},
 		{"undo, refused", daybook.AlertDeadLetter, taken(daybook.Letter{Kind: daybook.LetterUndo, State: daybook.LetterOpen, Error: "422 refund window is over"}, step(undo, "receipt", daybook.EffectDone), step(undo, "charge", daybook.EffectRefused)),
 			[]string{"touched, and not taken back: renew:2026-03-29/sub_07#charge; taken back: receipt\n", "daybook dead replay renew:2026-03-29/sub_07~undo   (goes on taking back", "or take renew:2026-03-29/sub_07#charge back by hand, then   daybook dead dismiss renew:2026-03-29/sub_07~undo"}, "(same key"},
 		{"undo, unknown", daybook.AlertUnknownOutcome, taken(daybook.Letter{Kind: daybook.LetterUnknown, State: daybook.LetterOpen, Error: "502"}, step(undo, "receipt", daybook.EffectUnknown)),
