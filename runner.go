@@ -72,6 +72,7 @@ type StepEnd struct {
 	Plain   bool
 	Try     int    // as its begin was answered; 0: not said
 	Call    string // by which it was begun; empty: not said
+	WireKey string // that its begin was answered with; empty: not said
 	Outcome Outcome
 }
 

@@ -96,7 +96,7 @@ func (c *Control) StepEnded(ctx context.Context, id daybook.AttemptID, s daybook
 		return next, daybook.Learned{}, nil
 	})
 	if errors.Is(err, daybook.ErrStale) {
-		next, err = c.lateStep(ctx, id, s.Step, s.Try, o, err)
+		next, err = c.lateStep(ctx, id, s, err)
 	}
 	if err != nil {
 		return daybook.StepAnswer{}, err
@@ -185,8 +185,9 @@ func overtaken(r *daybook.Run, id daybook.AttemptID) error {
 	return e.WithHint("daybook key show %s tells what happened", id.Key)
 }
 
-// lateStep settles a step by a report that came after its attempt was declared over.
-func (c *Control) lateStep(ctx context.Context, id daybook.AttemptID, step string, try int, o daybook.Outcome, stale error) (*daybook.StepRecord, error) {
+// lateStep settles a step by a report that came after its attempt was declared over. One that settles nothing any more, and says that
+// the effect happened under a wire key before the one that counts, is told to people.
+func (c *Control) lateStep(ctx context.Context, id daybook.AttemptID, s daybook.StepEnd, stale error) (*daybook.StepRecord, error) {
 	p, err := c.policyOf(ctx, id.Key.Job())
 	if err != nil {
 		return nil, err
@@ -196,12 +197,12 @@ func (c *Control) lateStep(ctx context.Context, id daybook.AttemptID, step strin
 		if err != nil {
 			return nil, err
 		}
-		if e := r.StepRecord(step); r.ID() != id || e != nil && try > 0 && e.Tries != try {
-			return nil, stale
+		if e := r.StepRecord(s.Step); r.ID() != id || e != nil && s.Try > 0 && e.Tries != s.Try {
+			return nil, c.tooLateStep(ctx, r, id, s, stale)
 		}
-		t, ok := r.LateStep(step, o, p, c.now())
+		t, ok := r.LateStep(s.Step, s.Outcome, p, c.now())
 		if !ok {
-			return nil, stale
+			return nil, c.tooLateStep(ctx, r, id, s, stale)
 		}
 		applied, err := c.s.Apply(ctx, []daybook.Transition{t})
 		if err != nil {
@@ -213,4 +214,21 @@ func (c *Control) lateStep(ctx context.Context, id daybook.AttemptID, step strin
 		}
 	}
 	return nil, changesAllTheTime(id.Key)
+}
+
+// tooLateStep keeps what a report says that changes nothing any more, when it says that money moved twice.
+func (c *Control) tooLateStep(ctx context.Context, r *daybook.Run, id daybook.AttemptID, s daybook.StepEnd, stale error) error {
+	now := c.now()
+	if s.Outcome.Result != daybook.ResultDone {
+		return stale
+	}
+	twice := r.DoneTwice(s.Step, s.WireKey, now)
+	if len(twice) == 0 {
+		return stale
+	}
+	kept := daybook.Attempt{Key: id.Key, Fence: id.Fence, Claim: id.Claim, WireKey: s.WireKey, LateResult: s.Outcome.Result, LateAt: now}
+	if err := c.s.Evidence(ctx, kept, twice...); err != nil {
+		return err
+	}
+	return stale
 }

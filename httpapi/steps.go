@@ -29,6 +29,7 @@ type stepEndBody struct {
 	Effect  bool            `json:"effect,omitempty" doc:"as it was begun"`
 	Try     int             `json:"try,omitempty" doc:"as begin gave it: a report that is late is not taken for one of a later try"`
 	Call    string          `json:"call,omitempty" doc:"by which it was begun"`
+	WireKey string          `json:"wire_key,omitempty" doc:"as begin gave it: people are told when it was done under an earlier one too"`
 	Outcome daybook.Result  `json:"outcome,omitempty" doc:"done, not_done, permanent, unclear or unknown; default: done"`
 	Result  json.RawMessage `json:"result,omitempty" doc:"any JSON, handed back whenever a later attempt comes to the step"`
 	Message string          `json:"message,omitempty" doc:"for people"`
@@ -104,7 +105,7 @@ func (a *api) stepEnd(c *call) (answer, error) {
 	if len(o.Data) > daybook.MaxResultBytes {
 		return answer{}, daybook.Invalid("result of %d bytes: at most %d are kept", len(o.Data), daybook.MaxResultBytes).WithHint("keep its id, and the rest elsewhere")
 	}
-	s, err := a.c.StepEnded(c.Context(), c.who.attempt, daybook.StepEnd{Step: b.Step, Plain: !b.Effect, Try: b.Try, Call: daybook.Clip(b.Call, daybook.MaxNameBytes), Outcome: o})
+	s, err := a.c.StepEnded(c.Context(), c.who.attempt, daybook.StepEnd{Step: b.Step, Plain: !b.Effect, Try: b.Try, Call: daybook.Clip(b.Call, daybook.MaxNameBytes), WireKey: b.WireKey, Outcome: o})
 	return stepAnswer(c, b.Step, s, err)
 }
 

@@ -18,6 +18,7 @@ type stepEnd struct {
 	Step    string          `json:"step"`
 	Plain   bool            `json:"plain,omitempty"`
 	Try     int             `json:"try"`
+	WireKey string          `json:"wire_key,omitempty"`
 	Outcome daybook.Result  `json:"outcome"`
 	Error   string          `json:"error,omitempty"`
 	Result  json.RawMessage `json:"result,omitempty"`
@@ -25,7 +26,7 @@ type stepEnd struct {
 
 // KeepStepEnd leaves the end of a step in the directory of its attempt, whole and durably, for whoever ends the attempt.
 func KeepStepEnd(dir string, e daybook.StepEnd) error {
-	b, err := json.Marshal(stepEnd{e.Step, e.Plain, e.Try, e.Outcome.Result, e.Outcome.Error, e.Outcome.Data})
+	b, err := json.Marshal(stepEnd{e.Step, e.Plain, e.Try, e.WireKey, e.Outcome.Result, e.Outcome.Error, e.Outcome.Data})
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (e *Exec) Steps(dir string) []daybook.StepEnd {
 		if len(s.Result) <= daybook.MaxResultBytes && json.Valid(s.Result) {
 			o.Data = s.Result
 		}
-		ends = append(ends, daybook.StepEnd{Step: s.Step, Plain: s.Plain, Try: s.Try, Outcome: o})
+		ends = append(ends, daybook.StepEnd{Step: s.Step, Plain: s.Plain, Try: s.Try, WireKey: s.WireKey, Outcome: o})
 	}
 	return ends
 }

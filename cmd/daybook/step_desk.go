@@ -107,7 +107,7 @@ func (d farDesk) found(ctx context.Context, step string, found []daybook.Finding
 
 // endBody is the end of a step as the API takes it.
 func endBody(e daybook.StepEnd) map[string]any {
-	body := map[string]any{"step": e.Step, "effect": !e.Plain, "try": e.Try, "call": e.Call, "outcome": e.Outcome.Result, "message": e.Outcome.Error}
+	body := map[string]any{"step": e.Step, "effect": !e.Plain, "try": e.Try, "call": e.Call, "wire_key": e.WireKey, "outcome": e.Outcome.Result, "message": e.Outcome.Error}
 	if len(e.Outcome.Data) > 0 {
 		body["result"] = e.Outcome.Data
 	}
@@ -233,7 +233,7 @@ func (a *app) doStep(ctx context.Context, d stepDesk, ask daybook.StepAsk, probe
 			ran = true
 			var o daybook.Outcome
 			o, code = a.runStep(t.wireKey, ask, argv)
-			t, err = a.tellEnd(ctx, d, daybook.StepEnd{Step: ask.Step, Plain: ask.Plain, Try: t.try, Call: ask.Call, Outcome: o}, code)
+			t, err = a.tellEnd(ctx, d, daybook.StepEnd{Step: ask.Step, Plain: ask.Plain, Try: t.try, Call: ask.Call, WireKey: t.wireKey, Outcome: o}, code)
 		default:
 			if ran && code != 0 { // its own code tells the script why, and its own words, the last ones, tell people
 				return code, nil
