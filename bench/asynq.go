@@ -32,8 +32,7 @@ func openAsynq(appendfsync string) func(context.Context, *place) (peer, error) {
 		if err != nil {
 			return nil, err
 		}
-		a := &asynqPeer{addr: addr, appendfsync: appendfsync, redis: redis.NewClient(&redis.Options{Addr: addr}),
-			client: asynq.NewClient(asynq.RedisClientOpt{Addr: addr, PoolSize: asynqCallers})}
+		a := &asynqPeer{addr: addr, appendfsync: appendfsync, redis: redis.NewClient(&redis.Options{Addr: addr})}
 		a.server = infoField(a.redis.Info(ctx, "server").Val(), "redis_version")
 		return a, nil
 	}
@@ -49,7 +48,13 @@ func (a *asynqPeer) about() about {
 		Keeps:    "nothing"}
 }
 
-func (a *asynqPeer) reset(ctx context.Context) error { return a.redis.FlushAll(ctx).Err() }
+func (a *asynqPeer) reset(ctx context.Context) error {
+	if err := a.close(); err != nil {
+		return err
+	}
+	a.client = asynq.NewClient(asynq.RedisClientOpt{Addr: a.addr, PoolSize: asynqCallers})
+	return a.redis.FlushAll(ctx).Err()
+}
 
 const asynqNoSteps cannot = "records no steps, and marks nothing before an effect"
 
@@ -120,4 +125,11 @@ func (a *asynqPeer) counts(ctx context.Context) (n counts, err error) {
 	return n, err
 }
 
-func (a *asynqPeer) close() error { return a.client.Close() }
+func (a *asynqPeer) close() error {
+	if a.client == nil {
+		return nil
+	}
+	client := a.client
+	a.client = nil
+	return client.Close()
+}

@@ -41,10 +41,8 @@ type bare struct {
 func (b *bare) about() about { return b.told }
 
 func (b *bare) reset(ctx context.Context) (err error) {
-	if b.bareStore != nil {
-		if err := b.bareStore.close(); err != nil {
-			return err
-		}
+	if err := b.close(); err != nil {
+		return err
 	}
 	b.next, b.wake = 0, make(chan struct{}, 1)
 	b.bareStore, err = b.clean(ctx)
@@ -55,7 +53,9 @@ func (b *bare) close() error {
 	if b.bareStore == nil {
 		return nil
 	}
-	return b.bareStore.close()
+	open := b.bareStore
+	b.bareStore = nil
+	return open.close()
 }
 
 func (b *bare) insert(ctx context.Context, _ work, began time.Time) error {

@@ -117,6 +117,7 @@ func (g *graphile) reset(ctx context.Context) (err error) {
 func (g *graphile) close() error {
 	if g.pool != nil {
 		g.pool.Close()
+		g.pool = nil
 	}
 	return nil
 }

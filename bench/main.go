@@ -136,11 +136,6 @@ func measureAll(ctx context.Context, c choice, log io.Writer) (_ *results, err e
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	b.enlist(ctx, c.peers)
-	defer func() {
-		for _, p := range b.open {
-			err = errors.Join(err, p.close())
-		}
-	}()
 	for _, s := range scenarios {
 		if !slices.Contains(c.only, s.Name) {
 			continue

@@ -22,6 +22,7 @@ type peer interface {
 	start(ctx context.Context, w work, started func(began time.Time)) (stop func() error, err error)
 	// left counts what is not yet finished durably.
 	left(ctx context.Context) (int, error)
+	// close gives up what reset opened: between its turns a peer does nothing, and has nothing open.
 	close() error
 }
 

@@ -141,15 +141,16 @@ func (b *bench) run(ctx context.Context, sc *scenario) error {
 }
 
 // told has one peer do a scenario, and tells what each statement took where that is asked.
-func (b *bench) told(ctx context.Context, sc *scenario, name string, t terms) ([]figure, error) {
+func (b *bench) told(ctx context.Context, sc *scenario, name string, t terms) (figures []figure, err error) {
 	p := b.open[name]
+	defer func() { err = firstOf(err, p.close()) }()
 	if b.statements == nil || t.tiny || p.about().Store != onPostgres {
 		return sc.run(ctx, p, t)
 	}
 	if err := firstOf(t.place.counting(ctx, "top"), t.place.heaviest(ctx, io.Discard)); err != nil {
 		return nil, err
 	}
-	figures, err := sc.run(ctx, p, t)
+	figures, err = sc.run(ctx, p, t)
 	fmt.Fprintf(b.statements, "\n%s %s\n", sc.Name, name)
 	return figures, firstOf(err, t.place.heaviest(ctx, b.statements), t.place.counting(ctx, "none"))
 }
