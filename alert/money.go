@@ -3,6 +3,7 @@ package alert
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/daybook-run/daybook"
@@ -223,9 +224,12 @@ func (w *writer) ofSubjects() string {
 
 // do is what to do, the likeliest first.
 func (w *writer) do() []string {
-	args := []any{"key", w.what, "job", w.clean(w.a.Job), "id", w.a.ID(), "step", w.f.Run.OpenStep(), "wire_key", ""}
-	if w.f.Run != nil {
-		args[len(args)-1] = w.f.Run.OpenWireKey()
+	args := []any{"key", w.what, "job", w.clean(w.a.Job), "id", w.a.ID(), "step", w.f.Run.OpenStep(), "wire_key", "", "attempt", ""}
+	if r := w.f.Run; r != nil {
+		args[len(args)-3] = r.OpenWireKey()
+		if r.Attempts > 1 { // "not done" is said of one of them
+			args[len(args)-1] = " --attempt " + strconv.Itoa(r.Attempts)
+		}
 	}
 	switch {
 	case w.skipped():

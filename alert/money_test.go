@@ -42,6 +42,10 @@ func TestMoneyOfSteps(t *testing.T) {
 		{"charged, the next unknown", daybook.AlertUnknownOutcome, steps(plain, step(key, "charge", daybook.EffectDone), step(key, "extend", daybook.EffectUnknown)),
 			[]string{"Money:     not known: renew:2026-03-29/sub_07#extend was begun and nobody reported how it ended", "; done: charge\n",
 				"look at the far side for renew:2026-03-29/sub_07#extend. It happened:   daybook run resolve renew:2026-03-29/sub_07 --step extend --as done"}, "Steps tell"},
+		{"tried twice", daybook.AlertUnknownOutcome, func(r *notice.Row, f *Facts) {
+			steps(step(key, "charge", daybook.EffectUnknown))(r, f)
+			f.Run.Attempts = 2
+		}, []string{"daybook run resolve renew:2026-03-29/sub_07 --step charge --as not-done --attempt 2 --reason"}, "--as done --attempt"},
 		{"two unknown", daybook.AlertUnknownOutcome, steps(step(key, "charge", daybook.EffectUnknown), step(key, "extend", daybook.EffectUnknown)),
 			[]string{"not known: renew:2026-03-29/sub_07#charge, renew:2026-03-29/sub_07#extend were begun", "--step charge --as done"}, "done:"},
 		{"charged, the next refused", daybook.AlertDeadLetter, func(r *notice.Row, f *Facts) {

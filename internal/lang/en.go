@@ -299,7 +299,7 @@ var en = map[string]string{
 	"alert.do.dismiss":          "or close it:   daybook dead dismiss {key} --reason …",
 	"alert.do.resolve":          "look at the far side for {wire_key}. It happened:   daybook run resolve {key} --step {step} --as done --reason …",
 	"alert.do.resolve undo":     "look at the far side for {wire_key}. It was taken back:   daybook run resolve {key} --step {step} --as done --reason …",
-	"alert.do.resolve not done": "it did not:   daybook run resolve {key} --step {step} --as not-done --reason …",
+	"alert.do.resolve not done": "it did not:   daybook run resolve {key} --step {step} --as not-done{attempt} --reason …",
 	"alert.do.job_late":         "see what it waits for:   daybook key show {key}",
 	"alert.do.skipped":          "run it all the same:   daybook job trigger {job} --window {window} --run-skipped",
 	"alert.do.job_silent":       "see why no window succeeds:   daybook job show {job}",

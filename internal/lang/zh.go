@@ -293,7 +293,7 @@ var zh = map[string]string{
 	"alert.do.dismiss":          "或关闭：  daybook dead dismiss {key} --reason …",
 	"alert.do.resolve":          "到对方系统查看{wire_key}。已发生：  daybook run resolve {key} --step {step} --as done --reason …",
 	"alert.do.resolve undo":     "到对方系统查看{wire_key}。已撤销：  daybook run resolve {key} --step {step} --as done --reason …",
-	"alert.do.resolve not done": "未发生：  daybook run resolve {key} --step {step} --as not-done --reason …",
+	"alert.do.resolve not done": "未发生：  daybook run resolve {key} --step {step} --as not-done{attempt} --reason …",
 	"alert.do.job_late":         "查看在等待什么：  daybook key show {key}",
 	"alert.do.skipped":          "仍要运行：  daybook job trigger {job} --window {window} --run-skipped",
 	"alert.do.job_silent":       "查看为何没有成功的业务窗口：  daybook job show {job}",
