@@ -2,6 +2,7 @@ package alert
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -146,6 +147,13 @@ func (w *writer) money() string {
 	if world == "undo_left" {
 		args[1] = w.notBack()
 	}
+	if world == "unknown" || world == "undo_unknown" {
+		how, code := w.howOpen(about)
+		if w.a.Priority == daybook.P0 || how == " forgot" {
+			world += how
+		}
+		args = append(args, "code", code)
+	}
 	if len(about) > 1 {
 		world += " each"
 	}
@@ -171,6 +179,47 @@ func (w *writer) money() string {
 		parts = append(parts, w.T("alert.run", "done", n.States[daybook.Done], "of", n.Of, "letters", n.Letters, "unknown", n.Unknown))
 	}
 	return w.join("sep.clause", parts...)
+}
+
+// exitText is how a command ended by its code; behind it stands what it printed.
+var exitText = regexp.MustCompile(`^exit \d+\b`)
+
+// unreportedText is what Daybook's own sentences say of an end that nobody reported.
+var unreportedText = regexp.MustCompile(`nobody reported|left no report`)
+
+// howOpen says how it came that an outcome is unknown, as the end of the name of a text: nobody reported it (none), it ended with a
+// code that leaves it open, the ledger forgot it, or another way, which the error tells.
+func (w *writer) howOpen(about []*daybook.StepRecord) (how, code string) {
+	if len(about) == 0 {
+		return howOpen(w.a.LastError)
+	}
+	for i, e := range about {
+		one, c := howOpen(e.Error)
+		if e.Forgotten() {
+			one = " forgot"
+		}
+		switch {
+		case i == 0:
+			how, code = one, c
+		case one != how:
+			how = " open"
+		}
+	}
+	if how == " unclear" && len(about) > 1 {
+		how = " open"
+	}
+	return how, code
+}
+
+func howOpen(err string) (how, code string) {
+	code = exitText.FindString(err)
+	switch {
+	case code != "":
+		return " unclear", code
+	case err == "" || unreportedText.MatchString(err):
+		return "", ""
+	}
+	return " open", ""
 }
 
 // others tells of the effects of a run with steps that are not told of yet: which are done, and which are not.

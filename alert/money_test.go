@@ -30,6 +30,12 @@ func TestMoneyOfSteps(t *testing.T) {
 			f.Base = &daybook.Run{Key: key, State: daybook.Done, Steps: true, Records: []*daybook.StepRecord{step(key, "charge", daybook.EffectDone), step(key, "receipt", daybook.EffectDone)}}
 		}
 	}
+	because := func(e *daybook.StepRecord, err string) *daybook.StepRecord {
+		e.Error = err
+		return e
+	}
+	forgot := because(step(key, "charge", daybook.EffectUnknown), "the ledger was put back to 2026-03-29T00:30:00Z and forgot what happened after it: whether this happened is unknown")
+	forgot.Doubt = 1
 	plain := step(key, "look", daybook.EffectDone)
 	plain.Plain = true
 	for _, c := range []struct {
@@ -46,6 +52,14 @@ func TestMoneyOfSteps(t *testing.T) {
 			steps(step(key, "charge", daybook.EffectUnknown))(r, f)
 			f.Run.Attempts = 2
 		}, []string{"daybook run resolve renew:2026-03-29/sub_07 --step charge --as not-done --attempt 2 --reason"}, "--as done --attempt"},
+		{"ended unclear", daybook.AlertUnknownOutcome, steps(because(step(key, "charge", daybook.EffectUnknown), "exit 1: 502 from the far side")),
+			[]string{"Money:     not known: renew:2026-03-29/sub_07#charge was begun and ended unclear (exit 1): whether it happened is unknown. Nothing is repeated"}, "nobody reported"},
+		{"the far side cannot tell", daybook.AlertUnknownOutcome, steps(because(step(key, "charge", daybook.EffectUnknown), "the probe cannot tell about it")),
+			[]string{"Money:     not known: renew:2026-03-29/sub_07#charge was begun, and whether it happened is unknown. Nothing is repeated"}, "nobody reported"},
+		{"the ledger forgot a step", daybook.AlertUnknownOutcome, steps(forgot),
+			[]string{"Money:     not known: the ledger forgot whether renew:2026-03-29/sub_07#charge happened. Nothing is repeated"}, "nobody reported"},
+		{"one unclear, one unreported", daybook.AlertUnknownOutcome, steps(because(step(key, "charge", daybook.EffectUnknown), "exit 1"), because(step(key, "extend", daybook.EffectUnknown), "nobody reported how it ended")),
+			[]string{"were begun, and whether they happened is unknown. Nothing is repeated"}, "nobody reported how"},
 		{"two unknown", daybook.AlertUnknownOutcome, steps(step(key, "charge", daybook.EffectUnknown), step(key, "extend", daybook.EffectUnknown)),
 			[]string{"not known: renew:2026-03-29/sub_07#charge, renew:2026-03-29/sub_07#extend were begun", "--step charge --as done"}, "done:"},
 		{"charged, the next refused", daybook.AlertDeadLetter, func(r *notice.Row, f *Facts) {

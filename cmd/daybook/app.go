@@ -140,8 +140,8 @@ func (a *app) checkGlobals() error {
 			return flagged("--show-tz", err)
 		}
 	}
-	if l := a.flags.lang; l != "" && !slices.Contains(lang.Languages, l) {
-		return daybook.Invalid("--lang: %q is not known", daybook.Clip(l, 40)).WithHint("use en or zh-CN")
+	if _, ok := lang.Named(a.flags.lang); a.flags.lang != "" && !ok {
+		return daybook.Invalid("--lang: %q is not known", daybook.Clip(a.flags.lang, 40)).WithHint("use en or zh-CN")
 	}
 	if a.flags.db != "" {
 		if err := config.CheckDatabase(a.flags.db, false); err != nil {
@@ -367,6 +367,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	out := badFlag(err).WithHint("%s --help lists the flags", cmd.CommandPath())
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
+		if unknown.GetSpecifiedName() == "confirm" {
+			return out.WithHint("this is confirmed with --yes (-y), where it asks at all")
+		}
 		var names []string
 		add := func(f *pflag.Flag) { names = append(names, f.Name) }
 		cmd.Flags().VisitAll(add)

@@ -209,7 +209,7 @@ func (a *app) deadShow(ctx context.Context, key daybook.Key) error {
 			a.nextText(undoing.WaitsFor())
 		case open:
 			a.next("daybook dead replay " + string(key))
-			if !key.IsUndo() && len(r.Undoable()) > 0 {
+			if _, err := c.UndoPlan(ctx, a.person(), key, ""); err == nil { // else it would be refused
 				a.next(fmt.Sprintf("daybook dead undo %s --reason …", key))
 			}
 			a.next(fmt.Sprintf("daybook dead dismiss %s --reason …", key))

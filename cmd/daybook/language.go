@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,7 +17,7 @@ import (
 // wrong with a flag are said in it too. An unknown --lang is told later; an unknown DAYBOOK_LANG, which may stand in a
 // crontab, must not keep a job from running.
 func (a *app) language(args []string) lang.Printer {
-	if l := flagValue(args, "--lang"); slices.Contains(lang.Languages, l) {
+	if l, ok := lang.Named(flagValue(args, "--lang")); ok {
 		return lang.For(l)
 	}
 	env := func(name string) string {

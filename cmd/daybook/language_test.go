@@ -96,6 +96,10 @@ func TestLanguage(t *testing.T) {
 		{map[string]string{"DAYBOOK_LANG": "en"}, []string{"--lang", "zh-CN"}, true},
 		{map[string]string{"DAYBOOK_LANG": "zh-CN"}, []string{"--lang=en"}, false},
 		{nil, []string{"--lang", "en", "--lang", "zh-CN"}, true},
+		{nil, []string{"--lang", "zh"}, true},
+		{nil, []string{"--lang=zh_CN"}, true},
+		{nil, []string{"--lang=zh-Hans"}, true},
+		{map[string]string{"LANG": "zh_CN.UTF-8"}, []string{"--lang", "en_US.UTF-8"}, false},
 	} {
 		for _, line := range [][]string{{"chek"}, {"check", "--colour"}, {"check", "a.yaml", "b.yaml"}, {"check", "/nowhere/daybook.yaml"}, {"help"}, {"check", "--help"}} {
 			r := call(t, c.env, append(slices.Clone(c.args), line...)...)
@@ -108,7 +112,7 @@ func TestLanguage(t *testing.T) {
 	if r := call(t, nil, "check", "--", "--lang", "zh-CN"); !strings.Contains(r.stderr, "one argument too many") {
 		t.Errorf("behind --: %+v", r)
 	}
-	for _, language := range []string{"tlh", "zh-TW"} {
+	for _, language := range []string{"tlh", "zh-TW", "zh-Hant"} {
 		if r := call(t, nil, "check", "--lang", language); r.code != 2 || !strings.Contains(r.stderr, "→ use en or zh-CN") {
 			t.Errorf("--lang %q: %+v", language, r)
 		}

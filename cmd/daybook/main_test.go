@@ -122,6 +122,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"frobnicate"}, `unknown command "frobnicate"`, "one of: activity"},
 		{[]string{"schedule"}, "daybook schedule what?", "one of: fires"},
 		{[]string{"schedule", "fire"}, `unknown command "fire"`, "did you mean daybook schedule fires?"},
+		{[]string{"dead", "replay", "renew:2026-03-29", "--confirm=renew:2026-03-29"}, "unknown flag: --confirm", "this is confirmed with --yes (-y), where it asks at all"},
 		{[]string{"check", "--jsn"}, "unknown flag: --jsn", "did you mean --json?"},
 		{[]string{"check", "-x"}, "unknown shorthand flag: 'x'", "--help lists the flags"},
 		{[]string{"check", "a", "b"}, `"b" is one argument too many`, "daybook check"},

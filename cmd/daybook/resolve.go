@@ -105,9 +105,9 @@ func (a *app) resolution(ctx context.Context, c *control.Control, job string, w 
 // confirmResolve shows what the word of a person will do, and asks for it: for what touches money by its key.
 func (a *app) confirmResolve(r *daybook.Run, o resolveFlags) error {
 	wire := r.StepRecord(o.step).WireKey()
-	plan := daybook.Say("%s  effect %s, wire key %s, is settled as done: it is never begun again", r.Key, o.step, wire)
+	plan := daybook.Say("%s  effect %s, wire key %s, would be settled as done, and would never be begun again", r.Key, o.step, wire)
 	if daybook.Resolution(o.as) == daybook.AsNotDone {
-		plan = daybook.Say("%s  effect %s, wire key %s, is settled as not done: it is begun again, under the next wire key", r.Key, o.step, wire)
+		plan = daybook.Say("%s  effect %s, wire key %s, would be settled as not done, and would be begun again under the next wire key", r.Key, o.step, wire)
 	}
 	a.plan("%s", plan)
 	return a.confirmed(daybook.Say("resolve"), r.Priority, r.Key, o.confirm)

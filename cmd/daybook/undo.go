@@ -52,7 +52,7 @@ func (a *app) undo(ctx context.Context, key daybook.Key, note, confirm string, d
 		if dry {
 			return a.wouldAct(ctx, c, key, act{name: "undo", rule: (*daybook.Run).Undo}, note)
 		}
-		a.plan("%s  nothing of the run is done again", plan.Run.Key)
+		a.plan("%s  nothing of the run would be done again", plan.Run.Key)
 		if err := a.confirmUndo(plan.Run, confirm); err != nil {
 			return err
 		}

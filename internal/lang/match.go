@@ -31,6 +31,20 @@ func Match(preferred ...string) string {
 	return English
 }
 
+// Named returns the language that a tag (zh, zh-Hans) or a locale (zh_CN.UTF-8) names. False: it is not here; Chinese of another
+// kind than the one there is was asked for by name, and is not taken for it.
+func Named(tag string) (string, bool) {
+	tag, _, _ = strings.Cut(strings.ReplaceAll(strings.ToLower(tag), "_", "-"), ".")
+	base, rest, _ := strings.Cut(tag, "-")
+	switch {
+	case base == "en":
+		return English, true
+	case base == "zh" && (rest == "" || rest == "cn" || rest == "sg" || rest == "hans" || strings.HasPrefix(rest, "hans-")):
+		return Chinese, true
+	}
+	return "", false
+}
+
 // weighted returns the tags of a list, the heaviest first; those with weight 0 are not wanted.
 func weighted(list string) []string {
 	type entry struct {
