@@ -71,6 +71,15 @@ func holdOf(r *daybook.Run, now time.Time) daybook.Text {
 	return daybook.Say("%s", r.Hold)
 }
 
+// doerText says which program a node is, and where.
+func doerText(n daybook.Node) daybook.Text {
+	program := n.Role
+	if program == daybook.HomeOnce {
+		program = "daybook once"
+	}
+	return daybook.Say("%s on %s", oneLine(program), oneLine(n.Host))
+}
+
 // onceOnly says who alone does a run.
 func onceOnly(j *daybook.Job) daybook.Text {
 	if j != nil && j.Command.IsZero() {

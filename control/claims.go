@@ -44,6 +44,8 @@ type Claimed struct {
 	Job *daybook.Job
 	// Questions are the wire keys that the far side is to be asked about, newest first; nil: it is a try.
 	Questions []string
+	// Doer is who is at work on the run, or was last, when it is not claimed by this.
+	Doer daybook.Text
 	// Repeated: the same call had this claim already.
 	Repeated bool
 }
@@ -114,8 +116,18 @@ func (c *Control) Claim(ctx context.Context, p Person, q ClaimRequest) (Claimed,
 	} else if reply.Outcome == daybook.Started {
 		c.o.Wake()
 	}
-	got.Answer, err = c.answer(ctx, t, reply, run, now)
-	return got, err
+	if got.Answer, err = c.answer(ctx, t, reply, run, now); err != nil {
+		return got, err
+	}
+	return got, c.tellDoer(ctx, &got)
+}
+
+// tellDoer adds who does what is not claimed.
+func (c *Control) tellDoer(ctx context.Context, got *Claimed) (err error) {
+	if got.Token == "" && got.Run != nil && got.Run.Node != "" {
+		got.Doer, err = c.Doer(ctx, got.Run.Node)
+	}
+	return err
 }
 
 // take checks what a request says of its claim.
@@ -208,7 +220,10 @@ func (c *Control) resume(ctx context.Context, q ClaimRequest, take daybook.Claim
 		run, err = c.s.Run(ctx, q.Key)
 	}
 	got.Key, got.Run, got.At = q.Key, run, now
-	return got, err
+	if err != nil {
+		return got, err
+	}
+	return got, c.tellDoer(ctx, &got)
 }
 
 // beginClaimed marks, durably, that the work of a claimed run begins, and gives the right to speak for it. When it may not

@@ -130,6 +130,17 @@ func (c *Control) Printed(key daybook.Key, fence int64) (io.ReadCloser, error) {
 // Nodes lists the processes that work on the ledger, the one seen last first.
 func (c *Control) Nodes(ctx context.Context) ([]daybook.Node, error) { return c.s.Nodes(ctx) }
 
+// Doer says who a node is, for people: a program and its machine. Of a holder that is no node it is the name that it gave itself.
+func (c *Control) Doer(ctx context.Context, node string) (daybook.Text, error) {
+	nodes, err := c.s.Nodes(ctx)
+	for _, n := range nodes {
+		if n.ID == node {
+			return doerText(n), err
+		}
+	}
+	return daybook.Say("%s", whoever(oneLine(node))), err
+}
+
 // hosts are the names of machines by the ids of nodes.
 type hosts map[string]string
 

@@ -32,6 +32,9 @@ type Request struct {
 	Source daybook.Source
 	// Define is the definition of a job that no file defines, for `daybook once`: it is made known, and only once runs it.
 	Define *daybook.Job
+	// Take claims the key for this process, in the transaction that records the trigger, if it may be tried now: nobody else
+	// does what the trigger made. Its Key is filled in. Nil: whoever claims it first does it.
+	Take *daybook.Claim
 }
 
 // target is a request resolved: which key is asked for, and what is made when it is new.
@@ -56,6 +59,10 @@ func (c *Control) Trigger(ctx context.Context, p Person, q Request) (Answer, err
 	t, err := c.target(ctx, p, q, true, now)
 	if err != nil {
 		return Answer{}, err
+	}
+	if q.Take != nil {
+		take := *q.Take
+		take.Key, t.ask.Take = t.ask.Key, &take
 	}
 	reply, run, err := c.s.Trigger(ctx, t.ask, t.template, now)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/control"
 	"github.com/daybook-run/daybook/executor"
 	"github.com/daybook-run/daybook/internal/loop"
 )
@@ -43,30 +44,48 @@ func (t telling) Run(ctx context.Context, o daybook.Order) daybook.Outcome {
 // foregroundPoll is how often a run is looked at that waits for something other than its time.
 const foregroundPoll = time.Second
 
-// Foreground works on one key in this call until the run is over, is under way in another process, or ctx ends, and
-// returns the run as it stands then. With a function it waits out the ladder, and tells it the run before each wait; with
-// nil it returns a run that is to be tried again later.
-func (e *Engine) Foreground(ctx context.Context, k daybook.Key, waits func(*daybook.Run)) (*daybook.Run, error) {
+// Foreground asks for a key and works on it in this call until the run is over, is under way in another process, or ctx
+// ends, and returns the answer and the run as it stands then; nil when there is nothing to work on. What it made is claimed as it
+// is made, so that no other process does it meanwhile. With a function it waits out the ladder, and tells it the run before each
+// wait; with nil it returns a run that is to be tried again later.
+func (e *Engine) Foreground(ctx context.Context, p control.Person, q control.Request, waits func(*daybook.Run)) (control.Answer, *daybook.Run, error) {
 	if err := e.clock.begin(ctx); err != nil {
-		return nil, err
+		return control.Answer{}, nil, err
 	}
 	if err := e.clock.usable(); err != nil {
-		return nil, err
+		return control.Answer{}, nil, err
 	}
 	if err := e.recall(ctx, e.clock.Now()); err != nil {
-		return nil, err
+		return control.Answer{}, nil, err
 	}
 	if err := e.learnNames(ctx); err != nil {
-		return nil, err
+		return control.Answer{}, nil, err
 	}
 	if err := e.beat(ctx, e.clock.Now()); err != nil {
-		return nil, err
+		return control.Answer{}, nil, err
 	}
+	now := e.clock.Now()
+	take := e.exec.Take("", now)
+	q.Take = &take
+	a, err := e.Control().Trigger(ctx, p, q)
+	if err != nil || a.Outcome == daybook.Refused || a.Outcome == daybook.Reused {
+		return a, nil, errors.Join(err, e.bye(ctx))
+	}
+	r, err := e.foreground(ctx, a, take, now, waits)
+	return a, r, err
+}
+
+// foreground works on a key that was asked for.
+func (e *Engine) foreground(ctx context.Context, a control.Answer, take daybook.Claim, now time.Time, waits func(*daybook.Run)) (*daybook.Run, error) {
+	k := a.Key
 	e.exec.Attend(k)
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { loop.Run(working, e.attending(), loop.Options{Now: e.clock.Now, Log: e.o.Log}) })
-	err := e.attend(ctx, k, waits)
+	var err error
+	if !e.exec.Taken(ctx, a.Run, take, now) || e.exec.Wait(ctx, k) == nil {
+		err = e.attend(ctx, k, waits)
+	} // else ctx ended: Stop ends the attempt and writes how
 	limited, cancel := context.WithTimeout(working, stopTimeout)
 	err = errors.Join(err, e.exec.Stop(limited))
 	cancel()

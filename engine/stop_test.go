@@ -300,13 +300,9 @@ func TestOnceAfterAnotherDay(t *testing.T) {
 		}{{"2026-03-02", daybook.Retryable}, {"2026-03-03", daybook.Done}} {
 			e := open(t, db.Open(t), o, d)
 			j := d.Job
-			a, err := e.Control().Trigger(t.Context(), ops, control.Request{Job: j.Name, Window: day.window, Source: daybook.SourceOnce, Define: &j})
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := e.Foreground(ctx, a.Key, nil)
+			a, r, err := e.Foreground(ctx, ops, control.Request{Job: j.Name, Window: day.window, Source: daybook.SourceOnce, Define: &j}, nil)
 			if err != nil || r.State != day.want {
-				t.Errorf("%s is %s: %v", a.Key, r.State, err)
+				t.Errorf("%s is %v: %v", a.Key, r, err)
 			}
 		}
 	})
@@ -341,12 +337,15 @@ func TestOnceAfterACrash(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		r, err := e.Foreground(ctx, "again:2026-03-02", func(*daybook.Run) {})
+		line := func(d engine.Definition) control.Request {
+			return control.Request{Job: d.Job.Name, Window: "2026-03-02", Source: daybook.SourceOnce, Define: &d.Job}
+		}
+		_, r, err := e.Foreground(ctx, ops, line(jobs[0]), func(*daybook.Run) {})
 		if err != nil || r.State != daybook.Done || r.Attempts != 2 {
 			t.Errorf("%+v %v", r, err)
 		}
-		r, err = open(t, db.Open(t), o, jobs...).Foreground(ctx, "once:2026-03-02", func(*daybook.Run) {})
-		if err != nil || r.State != daybook.Dead || r.Letter == nil || r.Letter.Kind != daybook.LetterUnknown {
+		a, _, err := open(t, db.Open(t), o, jobs...).Foreground(ctx, ops, line(jobs[1]), func(*daybook.Run) {})
+		if r = a.Run; err != nil || a.Outcome != daybook.Refused || r.State != daybook.Dead || r.Letter == nil || r.Letter.Kind != daybook.LetterUnknown {
 			t.Errorf("%+v %v", r, err)
 		}
 		if c.n.Load() != 1 {

@@ -272,9 +272,24 @@ func (x *Executor) Attend(k daybook.Key) {
 	x.attended = k
 }
 
+// Take is a claim of one key by this process, for whoever asks for the key in the same transaction. Its id is always the same.
+func (x *Executor) Take(k daybook.Key, now time.Time) daybook.Claim {
+	id := x.o.NewID()
+	return daybook.Claim{Node: x.o.Node, Key: k, Limit: 1, Freezes: x.freezes(now), Lease: now.Add(x.o.Lease), NewID: func() string { return id }}
+}
+
+// Taken starts a run if a claim made by Take has it.
+func (x *Executor) Taken(ctx context.Context, r *daybook.Run, take daybook.Claim, now time.Time) bool {
+	if r == nil || r.State != daybook.Running || r.Claim != take.NewID() {
+		return false
+	}
+	x.launch(ctx, r, now)
+	return true
+}
+
 // ClaimKey claims one run, if it can be claimed now, and starts it.
 func (x *Executor) ClaimKey(ctx context.Context, k daybook.Key, now time.Time) (bool, error) {
-	runs, err := x.store.Claim(ctx, daybook.Claim{Node: x.o.Node, Key: k, Limit: 1, Freezes: x.freezes(now), Lease: now.Add(x.o.Lease), NewID: x.o.NewID}, now)
+	runs, err := x.store.Claim(ctx, x.Take(k, now), now)
 	if err != nil || len(runs) == 0 {
 		return false, err
 	}

@@ -88,6 +88,7 @@ type claimJSON struct {
 	Permanent []int                  `json:"permanent_exit,omitempty" doc:"exit codes that are read as permanent beside the usual ones"`
 	Steps     bool                   `json:"steps,omitempty" doc:"the work marks its own steps, with the token: /api/v1/steps"`
 	Questions []string               `json:"questions,omitempty" doc:"no try: ask the far side about these wire keys and end the claim with answers"`
+	Doer      string                 `json:"doer,omitempty" doc:"without a token: which program is at work on it, or was last, and on which machine"`
 	Run       *control.RunJSON       `json:"run,omitempty"`
 }
 
@@ -142,7 +143,7 @@ func claimed(got control.Claimed, resumed bool) answer {
 			ans.status, got.Outcome = 202, daybook.Joined
 		}
 	}
-	j := claimJSON{Schema: "daybook/claim.v1", Key: got.Key, Outcome: got.Outcome, Because: got.Because, Exit: got.Exit, Run: control.Nested(got.Run)}
+	j := claimJSON{Schema: "daybook/claim.v1", Key: got.Key, Outcome: got.Outcome, Because: got.Because, Exit: got.Exit, Doer: got.Doer.String(), Run: control.Nested(got.Run)}
 	if !resumed {
 		j.Message, j.Next = got.Line(), got.Next()
 	}

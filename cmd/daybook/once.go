@@ -124,19 +124,8 @@ func (a *app) onceOn(ctx context.Context, l *ledger, o onceFlags, argv []string)
 	if err != nil {
 		return 0, err
 	}
-	answer, err := l.Control().Trigger(ctx, a.person(), request)
-	if err != nil {
-		return 0, err
-	}
-	switch answer.Outcome {
-	case daybook.Refused:
-		return 0, daybook.Conflict("%s", answer.Text()).WithHint("%s", a.onLedger(l, answer.Next()))
-	case daybook.Reused:
-		a.say("%s", answer.Text())
-		return answer.Exit, nil
-	}
-	exit := 0
-	if err := l.Instead(o.job, argv, func(out daybook.Outcome) { exit = out.Exit }); err != nil {
+	var end lineEnd
+	if err := l.Instead(o.job, argv, func(out daybook.Outcome) { end.exit, end.ran = out.Exit, true }); err != nil {
 		return 0, err
 	}
 	waits := func(r *daybook.Run) {
@@ -148,11 +137,22 @@ func (a *app) onceOn(ctx context.Context, l *ledger, o onceFlags, argv []string)
 	if o.noRetry {
 		waits = nil
 	}
-	r, err := l.Foreground(ctx, answer.Key, waits)
-	if err != nil {
+	answer, r, err := l.Foreground(ctx, a.person(), request, waits)
+	switch {
+	case err != nil:
 		return 0, err
+	case answer.Outcome == daybook.Refused:
+		return 0, daybook.Conflict("%s", answer.Text()).WithHint("%s", a.onLedger(l, answer.Next()))
+	case answer.Outcome == daybook.Reused:
+		a.say("%s", answer.Text())
+		return answer.Exit, nil
 	}
-	return a.onceEnded(l, r, exit)
+	if r.Node != "" && r.Node != l.Node().ID {
+		if end.doer, err = l.Control().Doer(ctx, r.Node); err != nil {
+			return 0, err
+		}
+	}
+	return a.onceEnded(l, r, end)
 }
 
 // ledgerFlags are the flags of this call that name the ledger, and a space.
@@ -191,13 +191,29 @@ func (a *app) frozen(r *daybook.Run) bool {
 	return true
 }
 
-// onceEnded says how the run stands and returns the code to exit with.
-func (a *app) onceEnded(l *ledger, r *daybook.Run, exit int) (int, error) {
+// lineEnd is what came of a line.
+type lineEnd struct {
+	exit int          // of its command, the last time it ran
+	ran  bool         // it did
+	doer daybook.Text // who made the newest attempt, when that was not this line
+}
+
+// onceEnded says how the run stands, and who did it when that was not this line, and returns the code to exit with.
+func (a *app) onceEnded(l *ledger, r *daybook.Run, end lineEnd) (int, error) {
+	if other := !end.doer.IsZero() && !r.State.Live(); other && end.ran {
+		a.say("%s  attempt %d was made by %s", r.Key, r.Attempts, end.doer)
+	} else if other {
+		a.say("%s  attempt %d was made by %s: the command of this line was not run", r.Key, r.Attempts, end.doer)
+	}
+	exit := end.exit
 	switch {
 	case r.State == daybook.Done:
 		return daybook.ExitOK, nil
-	case r.State == daybook.Running:
+	case r.State == daybook.Running && end.doer.IsZero():
 		a.say("%s  is running elsewhere, attempt %d", r.Key, r.Attempts)
+		return daybook.ExitElsewhere, nil
+	case r.State == daybook.Running:
+		a.say("%s  is running elsewhere: attempt %d, by %s", r.Key, r.Attempts, end.doer)
 		return daybook.ExitElsewhere, nil
 	case r.State.Live() && a.frozen(r):
 		return daybook.ExitElsewhere, nil

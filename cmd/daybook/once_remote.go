@@ -44,6 +44,7 @@ type claimReply struct {
 	Permanent []int                  `json:"permanent_exit"`
 	Steps     bool                   `json:"steps"`
 	Questions []string               `json:"questions"`
+	Doer      string                 `json:"doer"`
 	Run       *control.RunJSON       `json:"run"`
 }
 
@@ -54,7 +55,7 @@ type remoteLine struct {
 	o    onceFlags
 	argv []string
 	base string // directory of what outlives a crash of this process
-	exit int    // of the command, the last time it ran
+	end  lineEnd
 }
 
 // onceRemote runs a command under the key of its window, kept by a server, and returns the code to exit with.
@@ -69,11 +70,11 @@ func (a *app) onceRemote(ctx context.Context, r *remote, o onceFlags, argv []str
 		a.say("%s", got.Message)
 		return got.Exit, nil
 	}
-	end, err := x.follow(ctx, got)
+	run, err := x.follow(ctx, got)
 	if err != nil {
 		return 0, err
 	}
-	return a.onceEnded(nil, asRun(end), x.exit)
+	return a.onceEnded(nil, asRun(run), x.end)
 }
 
 // placeOf is the name of a server as that of a folder.
@@ -126,6 +127,10 @@ func (x *remoteLine) claim(ctx context.Context, body map[string]any) (got claimR
 func (x *remoteLine) follow(ctx context.Context, got claimReply) (run *control.RunJSON, err error) {
 	for told := (time.Time{}); ; { // until when it was told that a freeze stands
 		run, pause := got.Run, time.Second
+		x.end.doer = daybook.Text{}
+		if got.Doer != "" {
+			x.end.doer = daybook.Say("%s", daybook.Stored(oneLine(got.Doer)))
+		}
 		switch {
 		case len(got.Questions) > 0:
 			run, err = x.question(ctx, got)
@@ -196,7 +201,7 @@ func (x *remoteLine) attempt(ctx context.Context, got claimReply) (*control.RunJ
 	command.Tee = x.a.Stdout
 	out := x.outlived(doing, got, dir, command.Run(doing, order)).Mask(order.Secrets)
 	h.stop()
-	x.exit = out.Exit
+	x.end.exit, x.end.ran = out.Exit, true
 	out.Command = job.Command.String()
 	after, err := x.report(ctx, h, got, dir, out)
 	if err == nil {

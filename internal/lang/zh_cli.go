@@ -366,10 +366,13 @@ var zhCLI = map[string]string{
 	"running a skipped window": "运行已跳过的业务窗口",
 
 	// once.go, serve.go
-	"%s  is running elsewhere, attempt %d":             "%s  在别处运行，第%d次尝试",
-	"%s  %s; the next try is due %s":                   "%s  %s；下次尝试定于%s",
-	"%s, and whether it happened is unknown":           "%s，是否发生未知",
-	"job %s is defined by a file: %s %s is not its %s": "任务%s由文件定义：%s %s与其中的%s不同",
+	"%s  is running elsewhere, attempt %d":                                "%s  在别处运行，第%d次尝试",
+	"%s  is running elsewhere: attempt %d, by %s":                         "%s  在别处运行：第%d次尝试，由%s执行",
+	"%s  attempt %d was made by %s":                                       "%s  第%d次尝试由%s执行",
+	"%s  attempt %d was made by %s: the command of this line was not run": "%s  第%d次尝试由%s执行：这一行的命令没有运行",
+	"%s  %s; the next try is due %s":                                      "%s  %s；下次尝试定于%s",
+	"%s, and whether it happened is unknown":                              "%s，是否发生未知",
+	"job %s is defined by a file: %s %s is not its %s":                    "任务%s由文件定义：%s %s与其中的%s不同",
 	"leave %s out": "去掉%s",
 	"job %s is defined by a file: --probe, --remembers and --timeout are the file's": "任务%s由文件定义：--probe、--remembers 和 --timeout 以文件为准",
 	"leave them out":        "去掉它们",

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const onceBesideFile = `version: 1
+timezone: UTC
+defaults: {owner: ops}
+jobs:
+  report: {window: day, shell: 'echo server >> lines', overlap: allow}
+  slow: {window: day, shell: 'echo server >> slow; until test -e go; do sleep 0.05; done'}
+`
+
+// onceDates are windows that lines ask for side by side.
+var onceDates = []string{"2026-03-01", "2026-03-02", "2026-03-03", "2026-03-04", "2026-03-05", "2026-03-06", "2026-03-07", "2026-03-08"}
+
+// A line runs its own command, whoever else could: a serve that is alive never takes what the line made.
+func TestALineDoesWhatItMade(t *testing.T) {
+	t.Parallel()
+	onBothDatabases(t, func(t *testing.T, ledger string) {
+		s := newScene(t, ledger, onceBesideFile)
+		s.must(0, "db", "migrate")
+		d := s.door()
+		var lines sync.WaitGroup
+		for _, date := range onceDates {
+			lines.Go(func() {
+				s.run("once", "-c", "daybook.yaml", "--job", "report", "--date", date, "--", "sh", "-c", "echo line >> lines; exit 65").is(t, 65, "exit 65")
+			})
+		}
+		lines.Wait()
+		if got, err := os.ReadFile(filepath.Join(s.dir, "lines")); err != nil || string(got) != strings.Repeat("line\n", len(onceDates)) {
+			t.Errorf("%v\n%s", err, got)
+		}
+		d.end()
+	})
+}
+
+// Of a key that a serve is at work on, a line says who does it, and that is all it does.
+func TestALineSaysWhoDoesIt(t *testing.T) {
+	t.Parallel()
+	onBothDatabases(t, func(t *testing.T, ledger string) {
+		s := newScene(t, ledger, onceBesideFile)
+		s.must(0, "db", "migrate")
+		d := s.door()
+		s.must(0, "job", "trigger", "slow", "--date", "2026-03-02")
+		slow := filepath.Join(s.dir, "slow")
+		if !waitFor(func() bool { text, _ := os.ReadFile(slow); return len(text) > 0 }) {
+			t.Fatal("serve never ran it")
+		}
+		line := []string{"once", "-c", "daybook.yaml", "--job", "slow", "--date", "2026-03-02", "--", "sh", "-c", "echo line >> slow"}
+		s.run(line...).is(t, 75, "by serve on ")
+		if err := os.WriteFile(filepath.Join(s.dir, "go"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.must(0, "run", "watch", "slow:2026-03-02", "--exit-status")
+		s.run(line...).is(t, 0, "already done")
+		if text, err := os.ReadFile(slow); err != nil || string(text) != "server\n" {
+			t.Errorf("%v\n%s", err, text)
+		}
+		d.end()
+	})
+}
+
+// Over a server it is the same.
+func TestALineDoesWhatItMadeOverAServer(t *testing.T) {
+	t.Parallel()
+	onBothDatabases(t, func(t *testing.T, ledger string) {
+		o := newOfficeOf(t, ledger, onceBesideFile)
+		var lines sync.WaitGroup
+		for _, date := range onceDates {
+			lines.Go(func() {
+				o.once("--job", "report", "--date", date, "--", "sh", "-c", "echo line >> lines; exit 65").is(t, 65, "exit 65")
+			})
+		}
+		lines.Wait()
+		if got := o.lines(); got != strings.Repeat("line\n", len(onceDates)) {
+			t.Errorf("here:\n%s", got)
+		}
+		if got, err := os.ReadFile(filepath.Join(o.dir, "lines")); err == nil {
+			t.Errorf("the server ran\n%s", got)
+		}
+		o.must(0, "job", "trigger", "slow", "--date", "2026-03-02")
+		if !waitFor(func() bool { text, _ := os.ReadFile(filepath.Join(o.dir, "slow")); return len(text) > 0 }) {
+			t.Fatal("serve never ran it")
+		}
+		o.once("--job", "slow", "--date", "2026-03-02", "--", "sh", "-c", "echo line >> lines").is(t, 75, "by serve on ")
+		if err := os.WriteFile(filepath.Join(o.dir, "go"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		o.serve.end()
+	})
+}
