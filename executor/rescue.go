@@ -148,7 +148,7 @@ func (s *Rescue) rescue(ctx context.Context, r *daybook.Run, now time.Time) (day
 	if err != nil {
 		return daybook.Transition{}, false, err
 	}
-	s.o.Log.Warn("nobody reported how it ended", "job", r.Job, "key", r.Key, "attempt", r.Attempts, "node", r.Node, "result", outcome.Result)
+	s.o.Log.Warn("nobody has reported how it ended: it is decided from what is known", "job", r.Job, "key", r.Key, "attempt", r.Attempts, "node", r.Node, "result", outcome.Result)
 	m := r.Next(outcome, p, now)
 	s.tellLeft(r, &m)
 	return m, true, nil

@@ -35,7 +35,7 @@ func (x *Executor) Secrets(job string) ([]string, error) {
 func (x *Executor) reportOf(r *daybook.Run, dir string) daybook.Outcome {
 	o, ok := x.o.Survivor.Report(dir)
 	if !ok || r.Key.IsUndo() {
-		return daybook.Outcome{Result: daybook.ResultLost, Error: "daybook ended while it ran; it ended later and left no report"}
+		return daybook.Outcome{Result: daybook.ResultLost, Error: "nobody reported how it ended, and it left no report"}
 	}
 	work, ok := x.o.Work(r.Job)
 	if !ok {

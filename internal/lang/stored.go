@@ -24,7 +24,7 @@ var zhStored = map[string]string{
 	"lost three times in a row: %s":                                                                    "连续三次失联：%s",
 	"%s, three times in a row":                                                                         "%s，连续三次",
 	"the worker ended or lost its lease, and nobody reported":                                          "执行进程已结束或失去租约，没有收到报告",
-	"daybook ended while it ran; it ended later and left no report":                                    "它运行时 daybook 已结束；它后来结束，没有留下报告",
+	"nobody reported how it ended, and it left no report":                                              "没有人报告它怎样结束，它也没有留下报告",
 	"it failed and did not say why":                                                                    "它失败了，没有说明原因",
 	"the far side may have forgotten the wire key %s: it is not repeated":                              "对方系统可能已忘记对外幂等键%s：不再重复",
 	"the far side says that it did not happen":                                                         "对方系统表示没有发生",
