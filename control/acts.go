@@ -177,7 +177,11 @@ func (c *Control) Undo(ctx context.Context, p Person, key daybook.Key, note stri
 			return Acted{}, err
 		}
 	}
-	a, err := c.act(ctx, p, key, "undo", note, true, (*daybook.Run).Undo)
+	a, err := c.act(ctx, p, key, "undo", note, true, func(r *daybook.Run, who, note string, now time.Time) (daybook.Transition, error) {
+		t, err := r.Undo(who, note, now)
+		t.Freezes = c.o.Freezes().At(now)
+		return t, err
+	})
 	if err != nil {
 		return a, err
 	}

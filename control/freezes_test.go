@@ -121,6 +121,26 @@ func TestATriggerInAFreeze(t *testing.T) {
 	})
 }
 
+// TestAnUndoInAFreeze: it is recorded and held, says until when, and counts among what is held.
+func TestAnUndoInAFreeze(t *testing.T) {
+	each(t, func(b *bench) {
+		b.at(utc("2026-03-02T12:00:00"))
+		b.beat(daybook.Node{})
+		b.job(daybook.Job{Name: "renew", Window: daybook.Day, Priority: daybook.P0, Effects: daybook.Once, Overlap: daybook.OverlapAllow, UndoURL: "http://shop.test/undo"})
+		b.trigger(control.Request{Job: "renew", Window: "2026-03-01"})
+		b.end("renew:2026-03-01", daybook.Outcome{Result: daybook.ResultDone})
+		b.freezeFor(30 * time.Minute)
+		a, err := b.Undo(b.ctx, ops, "renew:2026-03-01", "wrong price")
+		if err != nil || !strings.Contains(a.Line(), "It is held: frozen until 12:30:00 UTC, it starts at 12:30:") {
+			t.Errorf("undo: %s %v", a.Line(), err)
+		}
+		l, err := b.Freezes(b.ctx)
+		if err != nil || l.Total != 1 || l.Held[0].Key != "renew:2026-03-01~undo" {
+			t.Errorf("list: %+v %v", l, err)
+		}
+	})
+}
+
 func TestFreezesOfAFileAreKnownToControl(t *testing.T) {
 	lite(t, func(b *bench) {
 		rules, err := calendar.CompileFreezes([]daybook.FreezeRule{{Name: "nightly", Schedule: "0 2 * * *", For: time.Hour, Only: daybook.P0}}, "UTC")

@@ -364,7 +364,11 @@ func (t *tx) others(ctx context.Context, m *daybook.Transition) error {
 		if fresh, err := t.insertRuns(ctx, []*daybook.Run{m.Make}); err != nil || !fresh[m.Make.Key] {
 			return errors.Join(err, errLetter)
 		}
-		if err := t.holdPausedKeys(ctx, []string{string(m.Make.Key)}); err != nil {
+		made := []string{string(m.Make.Key)}
+		if err := t.holdPausedKeys(ctx, made); err != nil {
+			return err
+		}
+		if err := t.land(ctx, made, m.Freezes, m.At); err != nil {
 			return err
 		}
 	}

@@ -117,7 +117,9 @@ func (a *app) root() *cobra.Command {
 		root.AddCommand(build(a))
 	}
 	root.AddCommand(laterCommands()...)
-	root.SetHelpCommand(newHelp(a))
+	help := newHelp(a)
+	a.translate(help) // cobra adds it later
+	root.SetHelpCommand(help)
 	root.SetHelpFunc(a.help(root.HelpFunc()))
 	a.completeTree(root)
 	root.SetUsageFunc(a.usage)

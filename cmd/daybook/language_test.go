@@ -108,6 +108,9 @@ func TestLanguage(t *testing.T) {
 			}
 		}
 	}
+	if r := call(t, nil, "--lang", "zh-CN", "help"); strings.Contains(r.stdout, textHelp) {
+		t.Errorf("the help of help: %s", r.stdout)
+	}
 	// What belongs to another program is no flag of ours.
 	if r := call(t, nil, "check", "--", "--lang", "zh-CN"); !strings.Contains(r.stderr, "one argument too many") {
 		t.Errorf("behind --: %+v", r)

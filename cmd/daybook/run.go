@@ -230,6 +230,9 @@ func (a *app) describeRun(w *bufio.Writer, r *daybook.Run, lock *daybook.Lock) {
 	if began := control.StartedAt(r); !began.IsZero() {
 		row("started", "%s, attempt %d", stamp(began, loc), r.Attempts)
 	}
+	if r.State == daybook.Running && r.CancelledBy != "" {
+		row("asked", "to end by %s", oneLine(r.CancelledBy))
+	}
 	if !r.EndedAt.IsZero() && !r.State.Live() {
 		row("ended", "%s", stamp(r.EndedAt, loc))
 	}

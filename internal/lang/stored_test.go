@@ -11,13 +11,15 @@ import (
 func TestStoredSentencesAreSaid(t *testing.T) {
 	for english, want := range map[string]string{
 		"effect extend: exit 1": "副作用 extend：exit 1",
-		"effect charge: the probe cannot tell about renew:2026-03-29#charge: the probe ended with 3":                 "副作用 charge：核实不能确定 renew:2026-03-29#charge：核实以 3 结束",
-		"nothing says how to undo charge, mail: take it back by hand, or leave it, and dismiss this with the reason": "没有写明如何撤销 charge, mail：请手工撤回或保留原样，并写明原因关闭它",
-		"the worker ended or lost its lease, and nobody reported, three times in a row":                              "执行进程已结束或失去租约，没有收到报告，连续三次",
-		`runs: 1, now 2; counted: "20", now "21"`:                                                                    `运行：1，现在 2；计数："20"，现在 "21"`,
-		"exit 65: card declined; try later":                                                                          "exit 65: card declined; try later",
-		"smtp 535":                                                                                                   "smtp 535",
-		"":                                                                                                           "",
+		"effect charge: the probe cannot tell about renew:2026-03-29#charge: the probe ended with 3":                                "副作用 charge：核实不能确定 renew:2026-03-29#charge：核实以 3 结束",
+		"nothing says how to undo charge, mail: take it back by hand, or leave it, and dismiss this with the reason":                "没有写明如何撤销 charge, mail：请手工撤回或保留原样，并写明原因关闭它",
+		"the worker ended or lost its lease, and nobody reported, three times in a row":                                             "执行进程已结束或失去租约，没有收到报告，连续三次",
+		`runs: 1, now 2; counted: "20", now "21"`:                                                                                   `运行：1，现在 2；计数："20"，现在 "21"`,
+		"exit 65: card declined; try later":                                                                                         "exit 65: card declined; try later",
+		"cancelled by root after mail, charge happened":                                                                             "由 root 取消，当时 mail, charge 已发生",
+		"nothing says how to undo renew:1#charge (done twice): take it back by hand, or leave it, and dismiss this with the reason": "没有写明如何撤销 renew:1#charge（发生了两次）：请手工撤回或保留原样，并写明原因关闭它",
+		"smtp 535": "smtp 535",
+		"":         "",
 	} {
 		if got := For(Chinese).Stored(english); got != want {
 			t.Errorf("%q is said %q, want %q", english, got, want)

@@ -286,6 +286,7 @@ var zhCLI = map[string]string{
 	"cancelled":                              "取消",
 	"reopened":                               "重新打开",
 	"dismissed":                              "关闭",
+	"to end by %s":                           "结束，由%s",
 	"undone":                                 "撤销",
 	"resolved":                               "核定",
 	"recorded; runs when daybook serve runs": "已记录；daybook serve 运行时执行",
