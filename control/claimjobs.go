@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -117,11 +118,17 @@ func sameJob(q *ClaimRequest, j *daybook.Job) error {
 		{"schedule", given.Schedule, j.Schedule}, {"kind", string(given.Window), string(j.Window)}, {"timezone", given.Timezone, j.Timezone},
 		{"effects", string(given.Effects), string(j.Effects)}, {"priority", string(given.Priority), string(j.Priority)}, {"overlap", string(given.Overlap), string(j.Overlap)},
 	} {
+		if f.name == "overlap" && q.File {
+			continue
+		}
 		if f.got != "" && f.got != f.want {
 			return differ(f.name, f.got, f.want)
 		}
 	}
 	switch {
+	case given.Steps != j.Steps && (given.Steps || q.File):
+		return differ("steps", strconv.FormatBool(given.Steps), strconv.FormatBool(j.Steps))
+	case q.File:
 	case given.Remembers != 0 && given.Remembers != j.Remembers:
 		return differ("remembers", given.Remembers.String(), j.Remembers.String())
 	case given.Timeout != 0 && given.Timeout != j.Timeout:

@@ -29,6 +29,9 @@ type ClaimRequest struct {
 	Resume bool
 	// Asks: with Resume, the holder can ask the far side itself, and may be given a question instead of a try.
 	Asks bool
+	// File: what Define says stands in a file of the holder. Where the job is defined elsewhere, its policies there count, and may
+	// be others; what its keys mean may not.
+	File bool
 }
 
 // Claimed is the answer to a ClaimRequest.

@@ -43,14 +43,16 @@ type claimBody struct {
 	Timeout   *duration   `json:"timeout,omitempty" doc:"how long a try may last; the holder ends it"`
 	Backoff   *[]duration `json:"backoff,omitempty" doc:"delays before the second, third … try; an empty list: the first failure is a dead letter"`
 	Probe     string      `json:"probe,omitempty" doc:"command by which the holder asks the far side, for people; such a job is settled by questions"`
+	Steps     bool        `json:"steps,omitempty" doc:"the work marks its own steps"`
+	File      bool        `json:"file,omitempty" doc:"a file of the holder says this of the job: where the job is defined elsewhere, another ladder, probe or timeout there is not refused, and counts"`
 	Run       []string    `json:"run,omitempty" doc:"the command, for people"`
 }
 
 // define is the definition in a claim; nil when it says nothing of the job.
 func (b *claimBody) define() *daybook.Job {
 	j := daybook.Job{Schedule: b.Schedule, Timezone: b.Timezone, Window: daybook.WindowKind(b.Kind), Effects: daybook.Effects(b.Effects),
-		Priority: daybook.Priority(b.Priority), Overlap: daybook.Overlap(b.Overlap), Remembers: b.Remembers.or0(), Settles: b.Settles.or0(), Timeout: b.Timeout.or0()}
-	said := j.Schedule != "" || j.Timezone != "" || j.Window != "" || j.Effects != "" || j.Priority != "" || j.Overlap != "" || j.Remembers != 0 || j.Settles != 0 || j.Timeout != 0
+		Priority: daybook.Priority(b.Priority), Overlap: daybook.Overlap(b.Overlap), Remembers: b.Remembers.or0(), Settles: b.Settles.or0(), Timeout: b.Timeout.or0(), Steps: b.Steps}
+	said := j.Schedule != "" || j.Timezone != "" || j.Window != "" || j.Effects != "" || j.Priority != "" || j.Overlap != "" || j.Remembers != 0 || j.Settles != 0 || j.Timeout != 0 || j.Steps
 	if b.Backoff != nil {
 		said, j.Retry.Backoff = true, []time.Duration{}
 		for _, d := range *b.Backoff {
@@ -103,7 +105,7 @@ func (a *api) claim(c *call) (answer, error) {
 	default:
 		return answer{}, daybook.Invalid("source %q is not one of api, once", safe(b.Source, 40))
 	}
-	q := control.ClaimRequest{Key: daybook.Key(b.Key), Lease: b.Lease.or0(), Holder: b.Holder, Call: callID(c), Resume: b.Resume, Asks: b.Asks,
+	q := control.ClaimRequest{Key: daybook.Key(b.Key), Lease: b.Lease.or0(), Holder: b.Holder, Call: callID(c), Resume: b.Resume, Asks: b.Asks, File: b.File,
 		Request: control.Request{Job: b.Job, Window: b.Window, Date: b.Date, Subject: b.Subject, Payload: payloadOf(b.Payload), Again: b.Again, Early: b.Early,
 			RunSkipped: b.RunSkipped, Note: b.Reason, Source: daybook.Source(b.Source), Define: b.define()}}
 	got, err := a.c.Claim(c.Context(), c.who.person(), q)

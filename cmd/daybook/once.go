@@ -79,7 +79,12 @@ func (a *app) once(ctx context.Context, o onceFlags, argv []string) (int, error)
 			return 0, err
 		}
 		if r != nil {
-			return a.onceRemote(ctx, r, o, argv)
+			f, err := a.fileIfAny()
+			if err != nil {
+				r.client.Close()
+				return 0, err
+			}
+			return a.onceRemote(ctx, r, f, o, argv)
 		}
 	}
 	f, err := a.fileIfAny()

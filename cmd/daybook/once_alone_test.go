@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/daybook-run/daybook"
 )
 
 const onceBesideFile = `version: 1
@@ -92,6 +94,31 @@ func TestALineDoesWhatItMadeOverAServer(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(o.dir, "go"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
+		o.serve.end()
+	})
+}
+
+// What the file of the machine says of a job counts on a server that knows nothing of it: P0, and that it marks its own steps.
+func TestTheFileOfALineOverAServer(t *testing.T) {
+	t.Parallel()
+	onBothDatabases(t, func(t *testing.T, ledger string) {
+		o := newOffice(t, ledger)
+		o.write("daybook.yaml", `version: 1
+timezone: Europe/Berlin
+defaults: {owner: ops}
+jobs:
+  renew: {window: day, priority: P0, effects: once, steps: true, remembers: forever, run: ["true"], retry: {backoff: [1s, 2s], jitter: 0%}}
+  report: {window: day, timezone: UTC, run: ["true"]}
+`)
+		line := []string{"--job", "renew", "--date", "2026-03-02", "--", "sh", "-c", `test -n "$DAYBOOK_TOKEN" && echo ran >> lines`}
+		o.once(line...).is(t, 0, "")
+		r := o.run("renew:2026-03-02")
+		if r.Priority != daybook.P0 || r.Effects != daybook.Once || r.Timezone != "Europe/Berlin" || r.State != daybook.Done || o.lines() != "ran\n" {
+			t.Errorf("%+v, lines %q", r, o.lines())
+		}
+		o.once(line...).is(t, 0, "already done")
+		// The server's own file has another ladder and another timeout: they count, and are no reason to refuse.
+		o.once("--job", "report", "--date", "2026-03-02", "--", "sh", "-c", "exit 0").is(t, 0, "")
 		o.serve.end()
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/config"
 	"github.com/daybook-run/daybook/control"
 	"github.com/daybook-run/daybook/executor"
 )
@@ -52,6 +53,7 @@ type claimReply struct {
 type remoteLine struct {
 	a    *app
 	r    *remote
+	job  *daybook.Job // as the file here defines it; nil: it does not
 	o    onceFlags
 	argv []string
 	base string // directory of what outlives a crash of this process
@@ -59,9 +61,18 @@ type remoteLine struct {
 }
 
 // onceRemote runs a command under the key of its window, kept by a server, and returns the code to exit with.
-func (a *app) onceRemote(ctx context.Context, r *remote, o onceFlags, argv []string) (int, error) {
+func (a *app) onceRemote(ctx context.Context, r *remote, f *config.File, o onceFlags, argv []string) (int, error) {
 	defer r.client.Close()
-	x := &remoteLine{a: a, r: r, o: o, argv: argv, base: filepath.Join(stateDir(), "run", placeOf(r.base))}
+	var job *daybook.Job
+	if f != nil {
+		if j, err := f.Find(o.job); err == nil {
+			job = &j.Job
+			if err := o.sameAs(job); err != nil {
+				return 0, err
+			}
+		}
+	}
+	x := &remoteLine{a: a, r: r, job: job, o: o, argv: argv, base: filepath.Join(stateDir(), "run", placeOf(r.base))}
 	got, err := x.first(ctx)
 	switch {
 	case err != nil:
@@ -111,8 +122,45 @@ func (x *remoteLine) request() map[string]any {
 	if x.o.timeout != 0 {
 		body["timeout"] = x.o.timeout.String()
 	}
+	if x.job != nil {
+		definedHere(body, x.job)
+	}
 	body["run"] = x.argv
 	return body
+}
+
+// definedHere adds what the file of this machine says of a job.
+func definedHere(body map[string]any, j *daybook.Job) {
+	body["file"], body["steps"] = true, j.Steps
+	for name, value := range map[string]string{"schedule": j.Schedule, "kind": string(j.Window), "timezone": j.Timezone, "effects": string(j.Effects),
+		"priority": string(j.Priority), "overlap": string(j.Overlap), "probe": j.Probe.String()} {
+		if value != "" {
+			body[name] = value
+		}
+	}
+	for name, value := range map[string]time.Duration{"settles": j.Settles, "timeout": j.Timeout, "remembers": j.Remembers} {
+		if value > 0 {
+			body[name] = value.String()
+		}
+	}
+	if j.Remembers == daybook.Forever {
+		body["remembers"] = "forever"
+	}
+	if j.Retry.Backoff != nil {
+		delays := []string{}
+		for _, d := range j.Retry.Backoff {
+			delays = append(delays, d.String())
+		}
+		body["backoff"] = delays
+	}
+}
+
+// probe is the command that asks the far side from here; zero: there is none.
+func (x *remoteLine) probe() daybook.Command {
+	if x.job != nil {
+		return x.job.Probe
+	}
+	return daybook.Command{Shell: x.o.probe}
 }
 
 func (x *remoteLine) claim(ctx context.Context, body map[string]any) (got claimReply, err error) {
@@ -159,7 +207,7 @@ func (x *remoteLine) follow(ctx context.Context, got claimReply) (run *control.R
 		if !waits(ctx, max(pause, min(due, longestLook))) {
 			return run, nil
 		}
-		if got, err = x.claim(ctx, map[string]any{"key": run.Key, "resume": true, "asks": x.o.probe != "" && !x.survived(run.Key)}); err != nil {
+		if got, err = x.claim(ctx, map[string]any{"key": run.Key, "resume": true, "asks": !x.probe().IsZero() && !x.survived(run.Key)}); err != nil {
 			return nil, err
 		}
 	}
@@ -214,11 +262,7 @@ func (x *remoteLine) attempt(ctx context.Context, got claimReply) (*control.RunJ
 func (x *remoteLine) orderOf(got claimReply) (*daybook.Job, *daybook.Run) {
 	r := asRun(got.Run)
 	r.Input, r.FirstSource, r.Fence = got.Payload, got.Trigger, got.Fence
-	job := &daybook.Job{Name: r.Job, Command: daybook.Command{Argv: x.argv}, Retry: daybook.Retry{PermanentExit: got.Permanent}}
-	if x.o.probe != "" {
-		job.Probe = daybook.Command{Shell: x.o.probe}
-	}
-	return job, r
+	return &daybook.Job{Name: r.Job, Command: daybook.Command{Argv: x.argv}, Probe: x.probe(), Retry: daybook.Retry{PermanentExit: got.Permanent}}, r
 }
 
 // asRun is a run as far as it is told.
