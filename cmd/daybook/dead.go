@@ -65,7 +65,7 @@ func (a *app) deadList(ctx context.Context, all, grouped bool, limit int) error 
 				}
 				continue
 			}
-			g.add(a.moment(letter.OpenedAt, zones[letter.Job]), string(letter.Key), string(letter.Priority), string(letter.Kind), string(letter.State), daybook.Say("%s", daybook.Stored(letter.Error)))
+			g.add(a.moment(letter.OpenedAt, zones[letter.Job]), string(letter.Key), string(letter.Priority), string(letter.Kind), daybook.Say("%s", letter.State), daybook.Say("%s", daybook.Stored(letter.Error)))
 		}
 		if err := a.print(g); err != nil {
 			return err

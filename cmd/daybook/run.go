@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -194,7 +193,7 @@ func (a *app) runShow(ctx context.Context, key daybook.Key) error {
 			if !t.EndedAt.IsZero() && !began.IsZero() {
 				took = short(t.EndedAt.Sub(began))
 			}
-			outcome := daybook.Say("%s", strings.ReplaceAll(string(t.Result), "_", " "))
+			outcome := control.ResultText(t.Result)
 			if t.Detail != "" {
 				outcome = daybook.Say("%s (%s)", outcome, t.Detail)
 			}
