@@ -113,6 +113,7 @@ type Fanout struct {
 	MoreEnds  bool         // than these
 	Waiting   bool         // some wait for their turn
 	Unstarted bool         // of a run that a person ended, or asked to end: some have not started
+	Left      bool         // of one that he asked to end: some were cancelled
 	// Out is how many are let go, due, and not ended; no more than asked about. Who waits for a serial key is not at work, and may
 	// wait for days: of those that wait for the same one the first does not count, the others do, for their line gets no shorter
 	// by more of them.
@@ -305,7 +306,7 @@ func (m *FanMove) over(f *Fanout, now time.Time) {
 	t := r.move(OnSubjects, now)
 	t.Began = r.ClaimedAt
 	switch {
-	case r.CancelledBy != "":
+	case r.CancelledBy != "" && (f.Left || f.Faulty > 0 || r.State != Running): // else nothing was left undone by it
 		t.To = Cancelled
 	case f.Faulty > 0:
 		t = r.dead(t, LetterFailed, "the listing named what is no subject: "+f.Fault, now)

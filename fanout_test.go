@@ -27,7 +27,7 @@ func fanoutMoves(t *testing.T) (list []moved) {
 	list = append(list, moved{listing, listing.List(Listed{Subjects: 20, New: 20}, Outcome{Result: ResultDone}, noon)},
 		moved{listing, listing.List(Listed{Next: noon.Add(time.Hour)}, Outcome{Result: ResultDone}, noon)})
 	for _, zone := range []bool{false, true} {
-		for _, f := range []Fanout{{}, {Faulty: 1, Fault: "row 3"}, {Ends: fails(5)}, {Run: &Run{CancelledBy: "ops"}}} {
+		for _, f := range []Fanout{{}, {Faulty: 1, Fault: "row 3"}, {Ends: fails(5)}, {Run: &Run{CancelledBy: "ops"}, Left: true}, {Run: &Run{CancelledBy: "ops"}}} {
 			r := parent()
 			if zone {
 				r.State, r.Reason = Retryable, ReasonNextZone
@@ -231,8 +231,19 @@ func TestARunThatEndedHasNoLookButWhatWaits(t *testing.T) {
 	if got := lookText((&Fanout{Run: asked, Waiting: true, UnderWay: true, Unstarted: true}).Next(Policy{}, 64, noon)); got != "cancel" {
 		t.Errorf("asked to end: %q", got)
 	}
-	if got := lookText((&Fanout{Run: asked, Breaker: Breaker{Back: true}}).Next(Policy{}, 64, noon)); got != "rests, cancelled" {
+	if got := lookText((&Fanout{Run: asked, Left: true, Breaker: Breaker{Back: true}}).Next(Policy{}, 64, noon)); got != "rests, cancelled" {
 		t.Errorf("asked to end before what was cancelled came back: %q", got)
+	}
+	if got := lookText((&Fanout{Run: asked}).Next(Policy{}, 64, noon)); got != "rests, done" {
+		t.Errorf("asked to end when nothing was left to be cancelled: %q", got)
+	}
+	if got := lookText((&Fanout{Run: asked, Faulty: 1}).Next(Policy{}, 64, noon)); got != "rests, cancelled" {
+		t.Errorf("asked to end, and some rows named no subject: %q", got)
+	}
+	zones := parent()
+	zones.CancelledBy, zones.State, zones.Reason = "ops", Retryable, ReasonNextZone
+	if got := lookText((&Fanout{Run: zones}).Next(Policy{}, 64, noon)); got != "rests, cancelled" {
+		t.Errorf("asked to end before the last zone was listed: %q", got)
 	}
 }
 

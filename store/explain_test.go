@@ -127,6 +127,7 @@ var looked = []struct {
 	{"deleteEnds", []any{"job1:w20001", list}},
 	{"selectEnded", []any{""}},
 	{"selectLooks", []any{int64(1), int64(100)}},
+	{"selectLeft", []any{"job1:w20001"}},
 	{"selectUnstarted", []any{"job1:w20001", int64(100)}},
 	{"selectFailedSince", []any{"job1:w20001", int64(1), int64(100)}},
 	{"selectCancelledWith", []any{"job1:w20001", int64(1), int64(100)}},

@@ -15,6 +15,8 @@ const unstarted = `state <> 'running' AND attempts = 0 AND cancelled_by = '' AND
 const selectUnstarted = `SELECT key FROM daybook_live WHERE parent = $1 AND hold = 'turn' AND ` + unstarted + `
 UNION ALL SELECT key FROM daybook_live WHERE parent = $1 AND parent <> '' AND hold <> 'turn' AND ` + unstarted + ` LIMIT $2`
 
+const selectLeft = `SELECT key FROM daybook_runs WHERE parent = $1 AND parent <> '' AND state = 'cancelled' LIMIT 1`
+
 // cancelUnstarted cancels what has not started.
 func (t *tx) cancelUnstarted(ctx context.Context, parent *daybook.Run, m *daybook.FanMove, p daybook.Policy, now time.Time) error {
 	keys, err := t.texts(ctx, selectUnstarted, string(parent.Key), int64(childrenMoved))

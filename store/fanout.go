@@ -200,6 +200,11 @@ func (s *Store) Look(ctx context.Context, k daybook.Key, p daybook.Policy, porti
 				return err
 			}
 		}
+		if f.Run.CancelledBy != "" {
+			if err := t.query(ctx, selectLeft, func(*sql.Rows) error { f.Left = true; return nil }, string(k)); err != nil {
+				return err
+			}
+		}
 		return t.lookedAt(ctx, &f, f.Next(p, portion, now), p, now)
 	})
 }
