@@ -75,7 +75,7 @@ var looked = []struct {
 	{"selectHolding", []any{list}},
 	{"moveLive", []any{"t", "t", "b", "t", "t", "b", "b", "t", "t", "b", "b", "b", "b", "b", "t", "t", "b", "b"}},
 	{"takeLive", []any{"t", "t", "b", "t", "t", "b", "b", "t", "b"}},
-	{"endRuns", []any{"t", "t", "t", "b", "t", "t", "b", "b", "b", "b", "b", "t", "t", "t", "t", "b", "b"}},
+	{"endRuns", []any{"t", "t", "t", "b", "t", "t", "b", "b", "b", "b", "b", "t", "t", "t", "t", "b", "b", "t"}},
 	{"markStep", []any{"job1:w20001", int64(1), "c", int64(0), int64(0), int64(1)}},
 	{"denyStep", []any{"job1:w20001", int64(1), "c", int64(0), "why"}},
 	{"selectRun", []any{"job1:w1001"}},
