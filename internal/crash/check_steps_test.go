@@ -273,7 +273,7 @@ func (c *chaos) onItsWay(v *evidence, l opened) bool {
 			fence = max(fence, a.fence)
 		}
 	}
-	began, ended := false, false
+	began, ended := strings.HasSuffix(l.key, "~undo"), false // the run of an undo has no beginning of its own
 	for _, e := range v.diary[strings.TrimSuffix(l.key, "~undo")] {
 		if runOf(e) != l.key || e.Fence != fence {
 			continue
@@ -294,8 +294,30 @@ func claimedBefore(v *evidence, l opened) (from time.Time) {
 	return from
 }
 
+// openSince is when the first try was claimed that sent what the last try before a letter sent: it stays open when nobody reports it,
+// and no refusal of a later one closes it.
+func openSince(v *evidence, l opened) time.Time {
+	from, wire := claimedBefore(v, l), ""
+	var sent []entry
+	for _, e := range v.diary[strings.TrimSuffix(l.key, "~undo")] {
+		if e.What == "sent" && runOf(e) == l.key && e.At.Before(l.at) {
+			sent = append(sent, e)
+			wire = e.Wire
+		}
+	}
+	for _, e := range sent {
+		for _, a := range v.tries[l.key] {
+			if at := time.UnixMicro(a.claimed); e.Wire == wire && a.fence == e.Fence && at.Before(from) {
+				from = at
+			}
+		}
+	}
+	return from
+}
+
+// murdered reports whether somebody was killed, or asked to end, who might have had the answer.
 func (c *chaos) murdered(v *evidence, d *deeds, l opened) bool {
-	from := claimedBefore(v, l)
+	from := openSince(v, l)
 	if slices.ContainsFunc(d.starved[l.key], func(at time.Time) bool { return at.Before(l.at) }) {
 		return true
 	}
