@@ -889,8 +889,9 @@ func TestCancelBetweenTwoEffects(t *testing.T) {
 		r.mu.Unlock()
 		close(r.leave)
 		r.settles()
-		if run := r.is(k, daybook.Cancelled, ""); len(run.Records) != 1 || run.StepRecord("charge").State != daybook.EffectDone {
-			t.Errorf("%+v", run.Records)
+		run = *r.is(k, daybook.Dead, daybook.ReasonCancelled)
+		if l := run.Letter; len(run.Records) != 1 || run.StepRecord("charge").State != daybook.EffectDone || l == nil || l.State != daybook.LetterOpen || l.Kind != daybook.LetterFailed {
+			t.Errorf("%+v, %+v", run.Records, l)
 		}
 	})
 }

@@ -393,6 +393,8 @@ func (c *chaos) checkLines(v *evidence) {
 		for i := 1; i < len(spans); i++ {
 			if a, b := spans[i-1], spans[i]; a.key != b.key && b.from.Before(a.to) {
 				c.t.Errorf("%s began %s before %s had ended", b.key, a.to.Sub(b.from), a.key)
+				c.story(a.key)
+				c.story(b.key)
 			}
 		}
 	}
