@@ -105,18 +105,22 @@ func start(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data := filepath.Join(dir, "data")
+	data, temporary := filepath.Join(dir, "data"), filepath.Join(dir, "tmp")
+	if err := os.Mkdir(temporary, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	user := []string{}
 	if os.Geteuid() == 0 {
 		user = []string{"--user=root"} // or it refuses
 	}
-	args := append([]string{"--no-defaults", "--datadir=" + data, "--auth-root-authentication-method=normal", "--skip-test-db"}, user...)
+	// A server that starts removes the temporary tables of every other in a directory they share, while these use them.
+	args := append([]string{"--no-defaults", "--datadir=" + data, "--tmpdir=" + temporary, "--auth-root-authentication-method=normal", "--skip-test-db"}, user...)
 	if out, err := exec.CommandContext(t.Context(), install, args...).CombinedOutput(); err != nil {
 		_ = os.RemoveAll(dir)
 		t.Fatalf("mariatest: %s: %v\n%s", install, err, out)
 	}
 	port := freePort(t)
-	args = append([]string{"-c", keeper, "mariatest", dir, server, "--no-defaults", "--datadir=" + data, "--socket=" + filepath.Join(dir, "s"), "--port=" + strconv.Itoa(port),
+	args = append([]string{"-c", keeper, "mariatest", dir, server, "--no-defaults", "--datadir=" + data, "--tmpdir=" + temporary, "--socket=" + filepath.Join(dir, "s"), "--port=" + strconv.Itoa(port),
 		"--bind-address=127.0.0.1", "--skip-name-resolve", "--innodb-flush-log-at-trx-commit=0", "--default-time-zone=-05:00", "--character-set-server=utf8mb4"}, user...)
 	keep := exec.Command("sh", args...)
 	keep.Dir = string(filepath.Separator)
