@@ -33,9 +33,9 @@ const chaosJobs = `
     {priority: P0, schedule: every 2s, window: fire, effects: once, overlap: allow, catchup_gap: 0,
      retry: {backoff: [100ms], jitter: 0%}, run: [ME, charge, 300ms, 300ms]}
   each: {schedule: every 2s, missed: catch_up, catchup_gap: 0, overlap: allow, retry: {backoff: [], jitter: 0%}, run: [ME, idle, 0s, 600ms]}
-  newest: {schedule: every 2s, run: [ME, idle, 0s, 200ms]}
-  slow: {schedule: every 2s, run: [ME, idle, 1s, 3s]}
-  long: {schedule: every 2s, missed: skip, overlap: skip, run: [ME, idle, 1s, 4s]}
+  newest: {schedule: every 2s, retry: {backoff: [100ms, 200ms, 400ms, 800ms], jitter: 0%}, run: [ME, idle, 0s, 200ms]}
+  slow: {schedule: every 2s, retry: {backoff: [100ms, 200ms, 400ms, 800ms], jitter: 0%}, run: [ME, idle, 1s, 3s]}
+  long: {schedule: every 2s, missed: skip, overlap: skip, retry: {backoff: [100ms, 200ms, 400ms, 800ms], jitter: 0%}, run: [ME, idle, 1s, 4s]}
 `
 
 // chaosFaults are what the gateway does now and then. None is later than the settles of the jobs.
