@@ -30,6 +30,17 @@ func (r Result) Reported() bool {
 	return false
 }
 
+// Word is what a person says of an effect of which r was reported and not heard.
+func (r Result) Word() string {
+	switch r {
+	case ResultDone:
+		return string(AsDone)
+	case ResultNotDone, ResultPermanent, ResultInterrupted:
+		return string(AsNotDone)
+	}
+	return string(AsDone) + "|" + string(AsNotDone)
+}
+
 // Outcome is how an attempt ended.
 type Outcome struct {
 	Result     Result

@@ -57,6 +57,8 @@ type Survivor interface {
 	Alive(dir string) (alive, known bool)
 	// Report returns the complete report that the work left in dir, if there is one.
 	Report(dir string) (Outcome, bool)
+	// KeepEnd leaves in dir how its work ended, as the report that Report returns, because the ledger does not take it.
+	KeepEnd(dir string, o Outcome) error
 	// Steps returns the ends of steps that the work left in dir, because nobody heard them.
 	Steps(dir string) []StepEnd
 	// Output opens what the work in dir has printed so far, without its secrets. It may grow while the work lives. The

@@ -280,6 +280,10 @@ func (r *Run) comeTo(ask StepAsk, p Policy, now time.Time) StepAnswer {
 		return deny(e, Permanent(Conflict("effect %s is new, and this attempt did not come to effect %s, which is %s", e.Step, o.Step, o.State).
 			WithHint("was it renamed? Between attempts of one run effects keep their names and their order")))
 	}
+	if once := e.happenedOnce(); once != nil {
+		once.Seen, once.Call = r.Fence, ask.Call
+		return StepAnswer{Do: StepSkip, Record: once, Write: true}
+	}
 	if (e.State == EffectNotDone && e.Tries > 0 || e.State == EffectRefused) && r.wentOn(e, e.Says.Optional || ask.Says.Optional) {
 		return r.seen(r.without(e), ask)
 	}
@@ -488,21 +492,6 @@ func (e *StepRecord) found(yes []Finding, r *Run, now time.Time) []*Alert {
 	}
 	e.Twice = strings.Join(others, ", ")
 	return []*Alert{NewAlert(AlertDoneTwice, r.Key, r.Job, r.Priority, "the far side has it under "+yes[1].WireKey+" and under "+yes[0].WireKey, "", now)}
-}
-
-// DoneTwice returns what people are told when a try of an effect under wireKey is reported as done and settles nothing any more, since
-// the effect has happened, or may have, under a later one.
-func (r *Run) DoneTwice(step, wireKey string, now time.Time) []*Alert {
-	e := r.StepRecord(step)
-	if e == nil || !e.happened() {
-		return nil
-	}
-	for g := 1; g < e.Generation; g++ {
-		if e.Key.WireKey(e.Step, g) == wireKey {
-			return []*Alert{NewAlert(AlertDoneTwice, r.Key, r.Job, r.Priority, "a late report says that it is done under "+wireKey+", and it was begun again under "+e.WireKey(), "", now)}
-		}
-	}
-	return nil
 }
 
 // Stepped says what work does after an end or a finding of its step was written: go on, or end the attempt.

@@ -170,8 +170,9 @@ type Mover interface {
 	// one. Applied tells, in the order given, which ones were written. One that met another state, fence or claim wrote
 	// nothing: it is stale.
 	Apply(ctx context.Context, ts []Transition) ([]Applied, error)
-	// Evidence keeps a report that was refused, or the answer to a question that something else had settled.
-	Evidence(ctx context.Context, a Attempt, alerts ...*Alert) error
+	// Evidence keeps a report that was refused, or the answer to a question that something else had settled; with twice, that an
+	// effect was done under another wire key as well.
+	Evidence(ctx context.Context, a Attempt, twice *Twice) error
 	// Run returns the record of a key, or an error with CodeNotFound.
 	Run(ctx context.Context, k Key) (*Run, error)
 }

@@ -9,6 +9,9 @@ import "time"
 // follows.
 func (r *Run) Begin(p Policy, now time.Time) (*StepRecord, bool) {
 	was := r.effect()
+	if was.happenedOnce() != nil {
+		return nil, false
+	}
 	e := *r.gate(was)
 	switch e.State {
 	case EffectDone, EffectBegun:
@@ -31,6 +34,10 @@ func (r *Run) Begin(p Policy, now time.Time) (*StepRecord, bool) {
 func (r *Run) Unsettled(p Policy, now time.Time) Transition {
 	t := r.move(OnReport, now)
 	e := r.effect()
+	if once := e.happenedOnce(); once != nil {
+		t.Effect = once
+		e = once
+	}
 	if e.State == EffectDone {
 		return r.done(t, Outcome{Data: e.Data}, "", now)
 	}
@@ -159,8 +166,7 @@ func (e *StepRecord) renew(to EffectState, by string) {
 // Late decides what a report does that comes after its attempt was declared over, while the run was not claimed again:
 // the caller has compared fence and claim. A report that settles nothing is false: it is kept as evidence only.
 func (r *Run) Late(o Outcome, p Policy, now time.Time) (Transition, bool) {
-	open := r.Letter != nil && r.Letter.State == LetterOpen
-	if r.State != Retryable && (r.State != Dead || !open || r.Reason == ReasonUndoing) || len(r.OpenSteps()) > 0 { // the end of an attempt settles no step
+	if !r.takesLate() || len(r.OpenSteps()) > 0 { // the end of an attempt settles no step
 		return Transition{}, false
 	}
 	t := r.move(OnLateReport, now)
@@ -201,6 +207,19 @@ func (r *Run) Late(o Outcome, p Policy, now time.Time) (Transition, bool) {
 		t.Failures = max(t.Failures-1, 0)
 	}
 	return r.ladder(t, p, o, now), true
+}
+
+// LateBefore decides what the report of an earlier attempt does, which says that the whole attempt is done under a wire key, when nothing has
+// begun since: what was believed meanwhile was wrong. False: it is refused.
+func (r *Run) LateBefore(fence int64, wireKey string, o Outcome, now time.Time) (Transition, bool) {
+	next, ok := r.HappenedBefore(StepEnd{Step: StepRun, WireKey: wireKey, Outcome: o}, now)
+	if !ok || r.Steps || !r.takesLate() {
+		return Transition{}, false
+	}
+	t := r.move(OnLateReport, now)
+	t.Effect = next
+	t.Attempt = &Attempt{Key: r.Key, Fence: fence, LateResult: o.Result, LateError: o.Error, LateAt: now, LateTaken: true}
+	return r.done(t, o, "late report", now), true
 }
 
 // repeatOrPerson follows an open effect that no probe could settle: repeated under the same wire key while the far side

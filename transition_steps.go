@@ -204,9 +204,8 @@ func (r *Run) settled(t Transition, by, note, no string, p Policy, now time.Time
 // LateStep decides what the end of a step does that comes after its attempt was declared over, while the run was not claimed
 // again: the caller has compared fence and claim. One that settles nothing is false.
 func (r *Run) LateStep(step string, o Outcome, p Policy, now time.Time) (Transition, bool) {
-	open := r.Letter != nil && r.Letter.State == LetterOpen
 	e := r.StepRecord(step)
-	if r.State != Retryable && (r.State != Dead || !open || r.Reason == ReasonUndoing) || e == nil || e.Plain || e.Fence != r.Fence || e.State == EffectDone {
+	if !r.takesLate() || e == nil || e.Plain || e.Fence != r.Fence || e.State == EffectDone {
 		return Transition{}, false
 	}
 	if e.State != EffectUnknown && o.Result != ResultDone {
@@ -220,25 +219,46 @@ func (r *Run) LateStep(step string, o Outcome, p Policy, now time.Time) (Transit
 	if o.Result == ResultDone && e.Generation > 1 && e.FirstAt.IsZero() { // a no was believed meanwhile: this try had the wire key before
 		next.Generation--
 	}
+	return r.lateStep(next, p, now), true
+}
+
+// LateStepBefore is LateStep for the report of an earlier attempt, which says that an effect is done of which nothing has begun since: see
+// HappenedBefore. While r is running its holder's records are marked instead.
+func (r *Run) LateStepBefore(s StepEnd, p Policy, now time.Time) (Transition, bool) {
+	next, ok := r.HappenedBefore(s, now)
+	if !ok || !r.takesLate() {
+		return Transition{}, false
+	}
+	return r.lateStep(next, p, now), true
+}
+
+// takesLate reports whether r stands so that a late report of a step can move it.
+func (r *Run) takesLate() bool {
+	open := r.Letter != nil && r.Letter.State == LetterOpen
+	return r.State == Retryable || r.State == Dead && open && r.Reason != ReasonUndoing
+}
+
+// lateStep moves r by a record that a late report has settled.
+func (r *Run) lateStep(next *StepRecord, p Policy, now time.Time) Transition {
 	t := r.move(OnLateReport, now)
 	t.Steps = []*StepRecord{next}
 	c := r.With(next)
 	if len(c.OpenSteps()) > 0 {
 		if r.State == Dead {
 			t.To, t.Letter = Dead, nil
-			return c.dead(t, LetterUnknown, r.Letter.Error, now), true
+			return c.dead(t, LetterUnknown, r.Letter.Error, now)
 		}
-		return c.settleSteps(t, Outcome{Result: ResultUnknown}, p, now), true
+		return c.settleSteps(t, Outcome{Result: ResultUnknown}, p, now)
 	}
 	if next.State == EffectRefused && r.CancelledBy == "" && !next.Says.Optional {
 		t.Close = r.closing(LetterSettled, "late report", "", now)
-		return c.dead(t, LetterFailed, "effect "+step+": "+next.Error, now), true
+		return c.dead(t, LetterFailed, "effect "+next.Step+": "+next.Error, now)
 	}
 	no := ""
 	if next.State == EffectNotDone && !c.wentOn(next, next.Says.Optional) {
-		no = "effect " + step + ": " + next.Error
+		no = "effect " + next.Step + ": " + next.Error
 	}
-	return c.settled(t, "late report", "", no, p, now), true
+	return c.settled(t, "late report", "", no, p, now)
 }
 
 // ResolveStep carries out what a person says about an effect whose outcome is unknown. A run with steps goes on once none is

@@ -27,6 +27,8 @@ func (w *writer) shortly() string {
 func (w *writer) world() string {
 	r := w.f.Run
 	switch {
+	case w.a.Kind == daybook.AlertDoneTwice && w.twiceOpen():
+		return "twice_open"
 	case w.a.Kind == daybook.AlertDoneTwice:
 		return "twice"
 	case w.a.Kind == daybook.AlertLedgerRestored, r != nil && r.Effect != nil && r.Effect.Forgotten():
@@ -40,7 +42,18 @@ func (w *writer) world() string {
 	case r.Fans:
 		return "subjects"
 	}
-	return of(r)
+	world := of(r)
+	if world == "done" && slices.ContainsFunc(r.Undoable(), func(e *daybook.StepRecord) bool { return e.Twice != "" }) {
+		return "twice"
+	}
+	return world
+}
+
+// twiceOpen reports whether it is not known yet if what happened under one wire key happened under a later one, too.
+func (w *writer) twiceOpen() bool {
+	return w.f.Run != nil && slices.ContainsFunc(w.f.Run.Marked(), func(e *daybook.StepRecord) bool {
+		return e.Twice != "" && (e.State == daybook.EffectBegun || e.State == daybook.EffectUnknown)
+	})
 }
 
 // of is the world of one run that is tried.
@@ -292,7 +305,11 @@ func (w *writer) do() []string {
 	case w.a.Kind == daybook.AlertUnknownOutcome:
 		return []string{w.T("alert.do.resolve", args...), w.T("alert.do.resolve not done", args...)}
 	}
-	if name := "alert.do." + string(w.a.Kind); w.Has(name) {
+	name := "alert.do." + string(w.a.Kind)
+	if w.world() == "twice_open" {
+		name += " open"
+	}
+	if w.Has(name) {
 		return []string{w.T(name, args...)}
 	}
 	return []string{w.T("alert.do.other", args...)}

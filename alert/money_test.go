@@ -72,6 +72,17 @@ func TestMoneyOfSteps(t *testing.T) {
 			[]string{"Money:     touched, once: renew:2026-03-29/sub_07#charge is done", "(same key; what is done is not repeated)", "daybook dead dismiss"}, "undo"},
 		{"nothing happened", daybook.AlertDeadLetter, steps(step(key, "charge", daybook.EffectRefused)),
 			[]string{"Money:     not touched: the effect did not happen", "wire key renew:2026-03-29/sub_07#charge@2"}, "touched, once"},
+		{"done twice, the second not known", daybook.AlertDoneTwice, func(r *notice.Row, f *Facts) {
+			again := step(key, "charge", daybook.EffectBegun)
+			again.Twice, again.Generation = again.WireKey(), 2
+			steps(again)(r, f)
+			r.LastError = "a late report says that it is done under renew:2026-03-29/sub_07#charge, and it was begun again under renew:2026-03-29/sub_07#charge@2"
+		}, []string{"Money:     touched, perhaps twice: it was begun again under another wire key", "once it has both, give one back there"}, "touched twice"},
+		{"done twice, the next refused", daybook.AlertDeadLetter, func(r *notice.Row, f *Facts) {
+			twice := step(key, "charge", daybook.EffectDone)
+			twice.Twice, twice.Generation = twice.WireKey(), 2
+			steps(twice, step(key, "extend", daybook.EffectRefused))(r, f)
+		}, []string{"Money:     touched twice: the far side has it under two wire keys; done: charge; not done: extend\n"}, "touched, once"},
 		{"undo, nothing says how", daybook.AlertDeadLetter, taken(daybook.Letter{Kind: daybook.LetterUndo, State: daybook.LetterOpen, Error: daybook.UndoByHand + "charge: take it back by hand, or leave it, and dismiss this with the reason"}, step(undo, "receipt", daybook.EffectDone)),
 			[]string{"Money:     touched, and not taken back: renew:2026-03-29/sub_07#charge; taken back: receipt\n", "Do:        take renew:2026-03-29/sub_07#charge back by hand, then   daybook dead dismiss renew:2026-03-29/sub_07~undo --reason"}, "(same key"},
 		{"undo, done twice", daybook.AlertDeadLetter, func(r *notice.Row, f *Facts) {

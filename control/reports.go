@@ -129,7 +129,7 @@ func (c *Control) Report(ctx context.Context, id daybook.AttemptID, o daybook.Ou
 // endOf decides what a report does. False: nothing.
 func (c *Control) endOf(ctx context.Context, r *daybook.Run, id daybook.AttemptID, o daybook.Outcome, now time.Time) (daybook.Transition, bool, error) {
 	if r.ID() != id {
-		return daybook.Transition{}, false, nil
+		return c.endBefore(ctx, r, id, o, now)
 	}
 	p, err := c.policyOf(ctx, r.Job)
 	if err != nil {
@@ -140,6 +140,21 @@ func (c *Control) endOf(ctx context.Context, r *daybook.Run, id daybook.AttemptI
 	}
 	t, ok := r.Late(o, p, now)
 	return t, ok, nil
+}
+
+// endBefore decides what a report of an earlier attempt does: it counts when it says done and nothing has begun since.
+func (c *Control) endBefore(ctx context.Context, r *daybook.Run, id daybook.AttemptID, o daybook.Outcome, now time.Time) (daybook.Transition, bool, error) {
+	if o.Result != daybook.ResultDone || !r.OneEffect() {
+		return daybook.Transition{}, false, nil
+	}
+	tries, err := c.s.Attempts(ctx, id.Key)
+	for _, a := range tries {
+		if !a.Probe && a.Fence == id.Fence && a.Claim == id.Claim {
+			t, ok := r.LateBefore(a.Fence, a.WireKey, o, now)
+			return t, ok, err
+		}
+	}
+	return daybook.Transition{}, false, err
 }
 
 // policyOf is what the definition that counts says about ends.
@@ -176,7 +191,7 @@ func (c *Control) refuseReport(ctx context.Context, r *daybook.Run, id daybook.A
 	if err != nil {
 		return err
 	}
-	var twice []*daybook.Alert
+	var twice *daybook.Twice
 	for _, a := range tries {
 		if a.Probe || a.Fence != id.Fence || a.Claim != id.Claim {
 			continue
@@ -188,7 +203,7 @@ func (c *Control) refuseReport(ctx context.Context, r *daybook.Run, id daybook.A
 			twice = r.DoneTwice(daybook.StepRun, a.WireKey, now)
 		}
 	}
-	err = c.s.Evidence(ctx, daybook.Attempt{Key: id.Key, Fence: id.Fence, Claim: id.Claim, LateResult: o.Result, LateError: o.Error, LateAt: now}, twice...)
+	err = c.s.Evidence(ctx, daybook.Attempt{Key: id.Key, Fence: id.Fence, Claim: id.Claim, LateResult: o.Result, LateError: o.Error, LateAt: now}, twice)
 	if err != nil {
 		return err
 	}

@@ -185,8 +185,9 @@ func overtaken(r *daybook.Run, id daybook.AttemptID) error {
 	return e.WithHint("daybook key show %s tells what happened", id.Key)
 }
 
-// lateStep settles a step by a report that came after its attempt was declared over. One that settles nothing any more, and says that
-// the effect happened under a wire key before the one that counts, is told to people.
+// lateStep settles a step by a report that came after its attempt was declared over. One of an earlier try counts as long as nothing of
+// the effect has begun since; one that settles nothing any more, and says that the effect happened under a wire key before the one that
+// counts, is told to people.
 func (c *Control) lateStep(ctx context.Context, id daybook.AttemptID, s daybook.StepEnd, stale error) (*daybook.StepRecord, error) {
 	p, err := c.policyOf(ctx, id.Key.Job())
 	if err != nil {
@@ -197,10 +198,24 @@ func (c *Control) lateStep(ctx context.Context, id daybook.AttemptID, s daybook.
 		if err != nil {
 			return nil, err
 		}
-		if e := r.StepRecord(s.Step); r.ID() != id || e != nil && s.Try > 0 && e.Tries != s.Try {
-			return nil, c.tooLateStep(ctx, r, id, s, stale)
+		e, now := r.StepRecord(s.Step), c.now()
+		if r.ID() != id && r.State == daybook.Running {
+			next, ok := r.HappenedBefore(s, now)
+			if !ok {
+				return nil, c.tooLateStep(ctx, r, id, s, stale)
+			}
+			if err := c.s.MarkStep(ctx, r, next, daybook.Learned{}); !errors.Is(err, daybook.ErrStale) {
+				return next, err
+			}
+			continue
 		}
-		t, ok := r.LateStep(s.Step, s.Outcome, p, c.now())
+		var t daybook.Transition
+		ok := false
+		if r.ID() == id && (e == nil || s.Try == 0 || e.Tries == s.Try) {
+			t, ok = r.LateStep(s.Step, s.Outcome, p, now)
+		} else {
+			t, ok = r.LateStepBefore(s, p, now)
+		}
 		if !ok {
 			return nil, c.tooLateStep(ctx, r, id, s, stale)
 		}
@@ -216,18 +231,15 @@ func (c *Control) lateStep(ctx context.Context, id daybook.AttemptID, s daybook.
 	return nil, changesAllTheTime(id.Key)
 }
 
-// tooLateStep keeps what a report says that changes nothing any more, when it says that money moved twice.
+// tooLateStep keeps a report of an effect that changes nothing any more and says that it is done, and tells people when money moved twice.
 func (c *Control) tooLateStep(ctx context.Context, r *daybook.Run, id daybook.AttemptID, s daybook.StepEnd, stale error) error {
+	e := r.StepRecord(s.Step)
+	if s.Outcome.Result != daybook.ResultDone || e == nil || e.Plain || e.State == daybook.EffectDone && (s.WireKey == "" || s.WireKey == e.WireKey()) {
+		return stale // it says nothing new
+	}
 	now := c.now()
-	if s.Outcome.Result != daybook.ResultDone {
-		return stale
-	}
-	twice := r.DoneTwice(s.Step, s.WireKey, now)
-	if len(twice) == 0 {
-		return stale
-	}
 	kept := daybook.Attempt{Key: id.Key, Fence: id.Fence, Claim: id.Claim, WireKey: s.WireKey, LateResult: s.Outcome.Result, LateAt: now}
-	if err := c.s.Evidence(ctx, kept, twice...); err != nil {
+	if err := c.s.Evidence(ctx, kept, r.DoneTwice(s.Step, s.WireKey, now)); err != nil {
 		return err
 	}
 	return stale

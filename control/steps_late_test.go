@@ -6,6 +6,7 @@ import (
 
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/control"
+	"github.com/daybook-run/daybook/store/storetest"
 )
 
 // A step that is reported as done when it has been begun again, under another wire key, has happened twice: the report changes nothing,
@@ -15,7 +16,7 @@ func TestALateEndOfAStepThatHappenedTwiceIsTold(t *testing.T) {
 		wireKey string
 		alerts  int
 	}{{"steps:2026-10-26#charge", 1}, {"steps:2026-10-26#charge@2", 0}, {"", 0}} {
-		lite(t, func(b *bench) {
+		each(t, func(b *bench) {
 			b.job(daybook.Job{Name: "steps", Schedule: "0 2 * * *", Window: daybook.Day, Effects: daybook.Once, Steps: true})
 			b.at(utc("2026-10-26T12:00:00"))
 			const k = daybook.Key("steps:2026-10-26")
@@ -39,6 +40,9 @@ func TestALateEndOfAStepThatHappenedTwiceIsTold(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if r := b.run(k); c.alerts > 0 && r.StepRecord("charge").Twice != c.wireKey { // by which an undo names what it leaves
+				t.Errorf("noted %q, want %q", r.StepRecord("charge").Twice, c.wireKey)
+			}
 			twice := 0
 			for _, a := range list {
 				if a.Kind == daybook.AlertDoneTwice && a.Key == k {
@@ -48,6 +52,78 @@ func TestALateEndOfAStepThatHappenedTwiceIsTold(t *testing.T) {
 			if twice != c.alerts {
 				t.Errorf("under %q: %d alerts, want %d", c.wireKey, twice, c.alerts)
 			}
+		})
+	}
+}
+
+// A person was wrong: the first try did happen. Its report comes when the run was claimed again already, and nothing of the effect has
+// begun since: it counts, and the effect is not begun under the next wire key.
+func TestALateEndOfAStepThatWasNotBegunAgain(t *testing.T) {
+	const k = daybook.Key("steps:2026-10-26")
+	done := daybook.StepEnd{Step: "charge", Try: 1, WireKey: string(k) + "#charge", Outcome: daybook.Outcome{Result: daybook.ResultDone, Data: []byte(`"ch_1"`)}}
+	for _, c := range []struct {
+		name  string
+		since func(b *bench) // what became of the run
+		taken bool
+	}{
+		{"it runs", func(b *bench) { b.claim(k) }, true},
+		{"it runs, and is at another step", func(b *bench) {
+			if a, err := b.ComeTo(b.ctx, b.claim(k).ID(), daybook.StepAsk{Step: "look", Plain: true}); err != nil || a.Do != daybook.StepBegin {
+				b.t.Fatalf("%+v %v", a, err)
+			}
+		}, true},
+		{"it ran, and waits", func(b *bench) { b.end(k, daybook.Outcome{Result: daybook.ResultNotDone, Error: "away"}) }, true},
+		{"it ran, and is dead", func(b *bench) { b.end(k, daybook.Outcome{Result: daybook.ResultPermanent, Error: "never"}) }, true},
+		{"the charge has begun again", func(b *bench) {
+			if a, err := b.ComeTo(b.ctx, b.claim(k).ID(), daybook.StepAsk{Step: "charge"}); err != nil || a.Do != daybook.StepBegin {
+				b.t.Fatalf("%+v %v", a, err)
+			}
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			each(t, func(b *bench) {
+				b.job(daybook.Job{Name: "steps", Schedule: "0 2 * * *", Window: daybook.Day, Effects: daybook.Once, Steps: true})
+				b.at(utc("2026-10-26T12:00:00"))
+				b.unknownSteps(k, "charge")
+				first := b.run(k).ID()
+				if _, err := b.Resolve(b.ctx, ops, k, control.Word{Step: "charge", As: daybook.AsNotDone}, "looked too early"); err != nil {
+					t.Fatal(err)
+				}
+				c.since(b)
+				_, err := b.StepEnded(b.ctx, first, done)
+				e := b.run(k).StepRecord("charge")
+				if !c.taken {
+					if !errors.Is(err, daybook.ErrStale) || e.State != daybook.EffectBegun || e.Twice != done.WireKey {
+						t.Errorf("%v, %+v", err, e)
+					}
+					// The second one is refused in the end: it happened once, under the first wire key, and is not begun a third time.
+					second := b.run(k)
+					if _, err := b.StepEnded(b.ctx, second.ID(), daybook.StepEnd{Step: "charge", Try: 2, WireKey: string(k) + "#charge@2", Outcome: daybook.Outcome{Result: daybook.ResultNotDone, Error: "away"}}); err != nil {
+						t.Fatal(err)
+					}
+					storetest.Apply(b.ctx, t, b.s, b.run(k).Next(daybook.Outcome{Result: daybook.ResultNotDone, Error: "away"}, b.policy(k), b.now))
+					b.at(b.run(k).Due)
+					a, err := b.ComeTo(b.ctx, b.claim(k).ID(), daybook.StepAsk{Step: "charge"})
+					if e := b.run(k).StepRecord("charge"); err != nil || a.Do != daybook.StepSkip || e.State != daybook.EffectDone || e.WireKey() != done.WireKey || e.Twice != "" {
+						t.Errorf("then %+v %v, %+v", a, err, e)
+					}
+					return
+				}
+				if err != nil || e.State != daybook.EffectDone || e.WireKey() != done.WireKey || e.SettledBy != "late report" || string(e.Data) != `"ch_1"` || e.Twice != "" {
+					t.Fatalf("%v, %+v", err, e)
+				}
+				if _, err := b.StepEnded(b.ctx, first, done); !errors.Is(err, daybook.ErrStale) {
+					t.Errorf("said again: %v", err)
+				}
+				r := b.run(k)
+				if r.State == daybook.Retryable {
+					b.at(r.Due)
+					r = b.claim(k)
+				}
+				if a, err := b.ComeTo(b.ctx, r.ID(), daybook.StepAsk{Step: "charge"}); err != nil || a.Do != daybook.StepSkip || string(a.Record.Data) != `"ch_1"` {
+					t.Errorf("then %+v %v", a, err)
+				}
+			})
 		})
 	}
 }

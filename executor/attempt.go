@@ -33,7 +33,7 @@ func (x *Executor) attempt(ctx context.Context, f *flight) {
 		x.end(f, work.Job.Policy(), daybook.Outcome{Result: daybook.ResultNotDone, Error: "read the secrets of the job: " + err.Error()})
 		return
 	}
-	f.secrets = secretsOf(work.Job, env)
+	f.secrets = SecretsOf(work.Job, env)
 	if work.lists(f.run) {
 		x.list(ctx, f, work, env)
 		return
@@ -231,7 +231,7 @@ func (x *Executor) ask(ctx context.Context, r *daybook.Run, e *daybook.StepRecor
 	if err != nil {
 		return []daybook.Finding{{Answer: daybook.CannotTell, WireKey: e.WireKey(), Error: err.Error()}}
 	}
-	secrets := secretsOf(work.Job, env)
+	secrets := SecretsOf(work.Job, env)
 	var found []daybook.Finding
 	for _, wireKey := range e.WireKeys() {
 		asked := x.o.Clock()

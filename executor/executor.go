@@ -80,6 +80,7 @@ type Executor struct {
 	full     bool          // the last claim filled its slots: there is likely more
 	next     time.Time     // when a run is due next, as the ledger said last; zero: none is
 	lost     string        // the id of a claim whose answer was lost: it may have taken runs
+	away     error         // why the ends could not be written the last time; nil: they were
 	landed   chan struct{} // closed and renewed whenever a flight is over
 }
 
@@ -101,6 +102,7 @@ type flight struct {
 	adopted  string           // the directory of a survivor
 	leader   *daybook.Outcome // how the attempt ended that it outlived; nil: nobody saw that
 	ending   bool             // the survivor was asked to end
+	kept     bool             // its end lies beside its attempt, since the ledger did not take it
 }
 
 // New returns an executor that has claimed nothing yet.
@@ -278,9 +280,14 @@ func (x *Executor) Take(k daybook.Key, now time.Time) daybook.Claim {
 	return daybook.Claim{Node: x.o.Node, Key: k, Limit: 1, Freezes: x.freezes(now), Lease: now.Add(x.o.Lease), NewID: func() string { return id }}
 }
 
+// Took reports whether a claim made by Take has a run.
+func (x *Executor) Took(r *daybook.Run, take daybook.Claim) bool {
+	return r != nil && r.State == daybook.Running && r.Claim == take.NewID()
+}
+
 // Taken starts a run if a claim made by Take has it.
 func (x *Executor) Taken(ctx context.Context, r *daybook.Run, take daybook.Claim, now time.Time) bool {
-	if r == nil || r.State != daybook.Running || r.Claim != take.NewID() {
+	if !x.Took(r, take) {
 		return false
 	}
 	x.launch(ctx, r, now)
@@ -380,24 +387,6 @@ func (x *Executor) Holds(k daybook.Key) bool {
 	defer x.mu.Unlock()
 	_, ok := x.flights[k]
 	return ok
-}
-
-// Wait returns when the flight of a key is over and written, or ctx is done.
-func (x *Executor) Wait(ctx context.Context, k daybook.Key) error {
-	for {
-		x.mu.Lock()
-		_, flying := x.flights[k]
-		landed := x.landed
-		x.mu.Unlock()
-		if !flying {
-			return nil
-		}
-		select {
-		case <-landed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }
 
 // definition is the job as this process defines it, or else the ledger; nil when neither does.

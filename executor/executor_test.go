@@ -68,6 +68,13 @@ func (r *room) Report(dir string) (daybook.Outcome, bool) {
 	return o, ok
 }
 
+func (r *room) KeepEnd(dir string, o daybook.Outcome) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.survivor.report[dir] = o
+	return nil
+}
+
 func (r *room) Steps(dir string) []daybook.StepEnd {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -941,6 +948,55 @@ func TestTheEndOfAStepThatNobodyHeard(t *testing.T) {
 				if e := run.StepRecord("charge"); run.State != daybook.Retryable || e.State != daybook.EffectDone || string(e.Data) != `"ch_1"` || run.StepRecord("mail") != nil {
 					t.Errorf("%s (%s), charge %+v", run.State, run.Reason, e)
 				}
+			})
+		})
+	}
+}
+
+// What lies unheard in the directory of an attempt counts also when the attempt was declared over meanwhile, and when the run was
+// claimed again, as long as nothing of the effect has begun since.
+func TestTheEndOfAStepThatNobodyHeardInTime(t *testing.T) {
+	steps := func(j *daybook.Job) { j.Steps = true }
+	for _, claimed := range []bool{false, true} {
+		t.Run(map[bool]string{false: "declared over", true: "claimed again"}[claimed], func(t *testing.T) {
+			storetest.Each(t, func(ctx context.Context, t *testing.T, s *store.Store) {
+				r := newRoom(t, s, steps, nil, t.TempDir())
+				r.stays = true
+				k := r.trigger("2026-03-01")
+				r.starts(1)
+				run := r.run(k)
+				if err := s.MarkStep(ctx, run, run.ComeTo(daybook.StepAsk{Step: "charge"}, daybook.Policy{}, r.clock()).Record, daybook.Learned{}); err != nil {
+					t.Fatal(err)
+				}
+				other := newRoom(t, s, steps, nil, "")
+				other.passes(lease + time.Second)
+				other.tick(&executor.Rescue{Executor: other.Executor})
+				want := daybook.Retryable
+				if other.is(k, daybook.Dead, ""); claimed {
+					m, err := other.run(k).ResolveStep("charge", daybook.AsNotDone, daybook.Policy{}, "ops", "looked too early", other.clock())
+					if err != nil {
+						t.Fatal(err)
+					}
+					storetest.Apply(ctx, t, s, m)
+					other.stays = true
+					other.starts(1)
+					want = daybook.Running
+				}
+				r.mu.Lock()
+				r.outcome = daybook.Outcome{Result: daybook.ResultUnclear, Error: "exit 125"}
+				r.survivor.steps = map[string][]daybook.StepEnd{r.orders[0].Dir: {{Step: "charge", Try: 1, WireKey: string(k) + "#charge",
+					Outcome: daybook.Outcome{Result: daybook.ResultDone, Data: json.RawMessage(`"ch_1"`)}}}}
+				r.mu.Unlock()
+				close(r.leave)
+				r.settles()
+				if run = r.run(k); run.State != want {
+					t.Errorf("%s (%s), want %s", run.State, run.LastError, want)
+				}
+				if e := run.StepRecord("charge"); e.State != daybook.EffectDone || e.Generation != 1 || string(e.Data) != `"ch_1"` {
+					t.Errorf("charge %+v", e)
+				}
+				close(other.leave)
+				other.settles()
 			})
 		})
 	}

@@ -28,7 +28,11 @@ func (x *Executor) write(ctx context.Context) (wrote bool, err error) {
 		}
 	}
 	applied, err := x.store.Apply(ctx, transitions)
+	x.mu.Lock()
+	x.away = err
+	x.mu.Unlock()
 	if err != nil {
+		x.keepEnds(batch)
 		return false, err // they stay, and are written by the next Tick
 	}
 	for i, f := range written {
@@ -116,20 +120,25 @@ func (x *Executor) late(ctx context.Context, f *flight) error {
 	if m.Attempt == nil {
 		return nil
 	}
+	if before, ok := r.LateBefore(f.run.Fence, m.Attempt.WireKey, f.outcome, x.o.Clock()); ok && !mine {
+		if applied, err := x.store.Apply(ctx, []daybook.Transition{before}); err != nil || !applied[0].Stale {
+			return err
+		}
+	}
 	log.Warn("report refused: the run moved on", "result", f.outcome.Result, "fence", f.run.Fence, "now", r.Fence)
 	a := *m.Attempt
 	a.LateResult, a.LateError, a.LateAt = f.outcome.Result, f.outcome.Error, x.o.Clock()
-	var twice []*daybook.Alert
+	var twice *daybook.Twice
 	if f.outcome.Result == daybook.ResultDone {
 		twice = r.DoneTwice(daybook.StepRun, a.WireKey, a.LateAt)
 	}
-	return x.store.Evidence(ctx, a, twice...)
+	return x.store.Evidence(ctx, a, twice)
 }
 
 // keepAnswers keeps what the far side said to a question when the run was settled by something else meanwhile.
 func (x *Executor) keepAnswers(ctx context.Context, asked []daybook.Attempt) error {
 	for _, a := range asked {
-		if err := x.store.Evidence(ctx, a); err != nil {
+		if err := x.store.Evidence(ctx, a, nil); err != nil {
 			return err
 		}
 	}

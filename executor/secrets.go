@@ -6,9 +6,9 @@ import (
 	"github.com/daybook-run/daybook"
 )
 
-// secretsOf are the values in the environment of an attempt that are not written in the definition itself: what its
+// SecretsOf are the values in the environment of an attempt that are not written in the definition itself: what its
 // references stand for.
-func secretsOf(job *daybook.Job, env map[string]string) []string {
+func SecretsOf(job *daybook.Job, env map[string]string) []string {
 	var list []string
 	for name, value := range env {
 		if written, ok := job.Env[name]; !ok || written != value {
@@ -26,7 +26,7 @@ func (x *Executor) Secrets(job string) ([]string, error) {
 		return nil, nil
 	}
 	env, err := environment(work)
-	return secretsOf(work.Job, env), err
+	return SecretsOf(work.Job, env), err
 }
 
 // reportOf is what a process that outlived its daybook left as its report, without the secrets of its job. When those
@@ -47,5 +47,5 @@ func (x *Executor) reportOf(r *daybook.Run, dir string) daybook.Outcome {
 		return daybook.Outcome{Result: o.Result, Exit: o.Exit, RetryAfter: o.RetryAfter, Interrupted: o.Interrupted,
 			Error: fmt.Sprintf("%s (%v)", said, err), Output: daybook.Output{Text: said + "\n"}}
 	}
-	return o.Mask(secretsOf(work.Job, env))
+	return o.Mask(SecretsOf(work.Job, env))
 }

@@ -123,6 +123,9 @@ func (b *book) Found(ctx context.Context, e *daybook.StepRecord, found []daybook
 		if err != nil {
 			return daybook.StepAnswer{}, daybook.Unknown(err)
 		}
+		if now := b.run.StepRecord(e.Step); now != nil && now.State == daybook.EffectDone { // a late report said so meanwhile
+			return now.Stepped(), nil
+		}
 	}
 }
 
@@ -228,32 +231,59 @@ func (b *book) hear() {
 	}
 }
 
-// late tells the end of a step whose attempt was declared over: it still settles it, while the run was not claimed again.
+// late tells the end of a step whose attempt was declared over: it still settles it, while the run was not claimed again, or nothing
+// of the effect has begun since.
 func (b *book) late(ctx context.Context, e *daybook.StepRecord, o daybook.Outcome) {
 	log := b.x.o.Log.With("job", b.run.Job, "key", b.run.Key, "step", e.Step, "result", o.Result)
-	r, err := b.x.store.Run(ctx, b.run.Key)
-	if err != nil {
-		log.Warn("a late report of a step could not be told", "err", err)
-		return
+	s := daybook.StepEnd{Step: e.Step, Plain: e.Plain, Try: e.Tries, WireKey: e.WireKey(), Outcome: o}
+	taken, err := b.x.lateStep(ctx, b.run, s, b.p)
+	switch {
+	case err != nil:
+		log.Error("a late report of a step could not be told", "err", err)
+	case taken:
+		log.Info("late report of a step taken")
+	default:
+		log.Warn("report of a step refused: the run moved on", "fence", b.run.Fence)
 	}
-	if r.Fence == b.run.Fence && r.Claim == b.run.Claim {
-		if m, ok := r.LateStep(e.Step, o, b.p, b.Now()); ok {
-			applied, err := b.x.store.Apply(ctx, []daybook.Transition{m})
-			if err == nil && !applied[0].Stale {
-				log.Info("late report of a step taken")
-				return
+}
+
+// lateStep takes what an attempt, as it was, says late of a step, as far as it still counts. False: it does not, and is kept when it
+// says that an effect happened.
+func (x *Executor) lateStep(ctx context.Context, attempt *daybook.Run, s daybook.StepEnd, p daybook.Policy) (taken bool, err error) {
+	for {
+		r, err := x.store.Run(ctx, attempt.Key)
+		if err != nil {
+			return false, err
+		}
+		now, own := x.o.Clock(), r.ID() == attempt.ID()
+		if next, ok := r.HappenedBefore(s, now); ok && !own && r.State == daybook.Running {
+			if err := x.store.MarkStep(ctx, r, next, daybook.Learned{}); !errors.Is(err, daybook.ErrStale) {
+				return err == nil, err
 			}
+			continue
+		}
+		m, ok := r.LateStepBefore(s, p, now)
+		if own {
+			m, ok = r.LateStep(s.Step, s.Outcome, p, now)
+		}
+		if !ok {
+			return false, x.tooLateStep(ctx, r, attempt, s, now)
+		}
+		applied, err := x.store.Apply(ctx, []daybook.Transition{m})
+		if err != nil || !applied[0].Stale {
+			return err == nil, err
 		}
 	}
-	if o.Result == daybook.ResultDone {
-		if twice := r.DoneTwice(e.Step, e.WireKey(), b.Now()); len(twice) > 0 {
-			kept := daybook.Attempt{Key: b.run.Key, Fence: b.run.Fence, Number: b.run.Attempts, Claim: b.run.Claim, Node: b.run.Node, WireKey: e.WireKey(), LateResult: o.Result, LateError: o.Error, LateAt: b.Now()}
-			if err := b.x.store.Evidence(ctx, kept, twice...); err != nil {
-				log.Error("that an effect happened twice could not be recorded", "err", err)
-			}
-		}
+}
+
+// tooLateStep keeps what is said of an effect that was done, and changes nothing any more; that it was done twice is told to people.
+func (x *Executor) tooLateStep(ctx context.Context, r, attempt *daybook.Run, s daybook.StepEnd, now time.Time) error {
+	if e := r.StepRecord(s.Step); s.Outcome.Result != daybook.ResultDone || e == nil || e.Plain || e.State == daybook.EffectDone && s.WireKey == e.WireKey() {
+		return nil
 	}
-	log.Warn("report of a step refused: the run moved on", "fence", b.run.Fence, "now", r.Fence)
+	kept := daybook.Attempt{Key: r.Key, Fence: attempt.Fence, Number: attempt.Attempts, Claim: attempt.Claim, Node: attempt.Node, WireKey: s.WireKey,
+		LateResult: s.Outcome.Result, LateError: s.Outcome.Error, LateAt: now}
+	return x.store.Evidence(ctx, kept, r.DoneTwice(s.Step, s.WireKey, now))
 }
 
 // questionSteps asks the far side about every open effect that the work does not ask for itself.

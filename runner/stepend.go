@@ -2,7 +2,6 @@ package runner
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,19 +29,7 @@ func KeepStepEnd(dir string, e daybook.StepEnd) error {
 	if err != nil {
 		return err
 	}
-	path := pathOfStepEnd(dir, e.Step)
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(b, '\n'))
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	return syncDir(dir)
+	return writeWhole(dir, filepath.Base(pathOfStepEnd(dir, e.Step)), b)
 }
 
 // ForgetStepEnd removes it again, once it was heard.

@@ -157,25 +157,30 @@ func (p *place) close() {
 	}
 }
 
-// writeMeta replaces the file whole and durably: a reader finds the old one or the new one.
+// writeMeta replaces the file.
 func (p *place) writeMeta(m meta) error {
 	b, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
-	temp := p.path(metaFile + ".new")
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	return writeWhole(p.dir, metaFile, b)
+}
+
+// writeWhole replaces a file durably: a reader finds the old one or the new one.
+func writeWhole(dir, name string, line []byte) error {
+	path := filepath.Join(dir, name)
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(append(b, '\n'))
+	_, err = f.Write(append(line, '\n'))
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(temp, p.path(metaFile)); err != nil {
+	if err := os.Rename(path+".new", path); err != nil {
 		return err
 	}
-	return syncDir(p.dir)
+	return syncDir(dir)
 }
 
 func syncDir(dir string) error {
@@ -229,6 +234,32 @@ func (e *Exec) Report(dir string) (daybook.Outcome, bool) {
 		out.Detail, out.Error = withMessage(out.Detail, out.Error), ""
 	}
 	return heedUnbegun(dir, out), true
+}
+
+// KeepEnd leaves how the work in dir ended as its report, unless the work left one itself: for whoever settles the attempt when the ledger
+// is back. What nobody could read as a report is not left: nobody reported then.
+func (e *Exec) KeepEnd(dir string, o daybook.Outcome) error {
+	if _, ok := e.Report(dir); ok || !o.Result.Reported() {
+		return nil
+	}
+	report := map[string]any{"outcome": o.Result}
+	if message := daybook.Clip(o.Error, daybook.MaxErrorBytes); message != "" {
+		report["message"] = message
+	}
+	if len(o.Data) > 0 && len(o.Data) <= daybook.MaxResultBytes/2 && json.Valid(o.Data) {
+		report["result"] = o.Data
+	}
+	if len(o.Counts) > 0 {
+		report["effects"] = o.Counts
+	}
+	if o.RetryAfter > 0 {
+		report["retry_after"] = o.RetryAfter.String()
+	}
+	b, err := json.Marshal(report)
+	if err != nil {
+		return err
+	}
+	return writeWhole(dir, resultFile, b)
 }
 
 // End ends what runs in dir: TERM, and KILL after Grace. It signals only what is proven to have been started there: the

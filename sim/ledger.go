@@ -174,8 +174,8 @@ func (l *gated) MarkStep(ctx context.Context, r *daybook.Run, e *daybook.StepRec
 	return err
 }
 
-func (l *gated) Evidence(ctx context.Context, a daybook.Attempt, alerts ...*daybook.Alert) error {
-	return do(ctx, l, fmt.Sprintf("evidence %s %d %s", a.Key, a.Fence, a.WireKey), func(ctx context.Context) error { return l.Ledger.Evidence(ctx, a, alerts...) })
+func (l *gated) Evidence(ctx context.Context, a daybook.Attempt, twice *daybook.Twice) error {
+	return do(ctx, l, fmt.Sprintf("evidence %s %d %s", a.Key, a.Fence, a.WireKey), func(ctx context.Context) error { return l.Ledger.Evidence(ctx, a, twice) })
 }
 
 func (l *gated) CancelRunning(ctx context.Context, k daybook.Key, fence int64, act daybook.Activity) error {

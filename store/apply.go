@@ -508,6 +508,8 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 ON CONFLICT (key, fence, question) DO UPDATE SET late_result = excluded.late_result, late_error = excluded.late_error, late_us = excluded.late_us
 WHERE daybook_attempts.late_taken = 0`
 
+const noteTwice = `UPDATE daybook_steps SET twice = CASE WHEN twice = '' OR twice = $3 THEN $3 ELSE twice || ', ' || $3 END WHERE key = $1 AND step = $2`
+
 const insertQuestions = `WITH v (key, fence, question, number, node, wire_key, claimed_us, ended_us, result, error, data) AS (/*rows t b b b t t b b t t t*/)
 INSERT INTO daybook_attempts (key, fence, question, number, node, wire_key, claimed_us, ended_us, result, error, data)
 SELECT * FROM v WHERE TRUE ON CONFLICT (key, fence, question) DO NOTHING`
@@ -523,16 +525,19 @@ func (t *tx) questions(ctx context.Context, asked []daybook.Attempt) error {
 }
 
 // Evidence implements daybook.Mover: a refused report, or the answer to a question that something else had settled.
-func (s *Store) Evidence(ctx context.Context, a daybook.Attempt, alerts ...*daybook.Alert) error {
+func (s *Store) Evidence(ctx context.Context, a daybook.Attempt, twice *daybook.Twice) error {
 	return s.write(ctx, "keep evidence on "+string(a.Key), func(ctx context.Context, t *tx) error {
 		if a.Probe {
 			return t.questions(ctx, []daybook.Attempt{a})
 		}
 		_, err := t.exec(ctx, insertEvidence, string(a.Key), a.Fence, int64(a.Number), a.Claim, a.Node, a.WireKey,
 			string(a.LateResult), clean(a.LateError, daybook.MaxErrorBytes), us(a.LateAt))
-		if err != nil {
+		if err != nil || twice == nil {
 			return err
 		}
-		return t.insertAlerts(ctx, alerts)
+		if _, err := t.exec(ctx, noteTwice, string(a.Key), twice.Step, twice.WireKey); err != nil {
+			return err
+		}
+		return t.insertAlerts(ctx, []*daybook.Alert{twice.Alert})
 	})
 }

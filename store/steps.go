@@ -65,6 +65,7 @@ func spanUS(d time.Duration) int64 {
 	return d.Microseconds()
 }
 
+// That it was done twice may be noted while its holder, who does not know it, writes it.
 const upsertSteps = `WITH v (key, step, effect, state, generation, open, first_us, ended_us, tries, fence, settled_by, data,
     ord, seen, asks, undoes, undo, remembers_us, settles_us, asked, error, call, doubt, optional, twice) AS
   (/*rows t t b t b b b b b b t t b b b b t b b t t t b b t*/)
@@ -75,7 +76,7 @@ ON CONFLICT (key, step) DO UPDATE SET effect = excluded.effect, state = excluded
   first_us = excluded.first_us, ended_us = excluded.ended_us, tries = excluded.tries, fence = excluded.fence,
   settled_by = excluded.settled_by, data = excluded.data, seen = excluded.seen, asks = excluded.asks, undoes = excluded.undoes, undo = excluded.undo,
   remembers_us = excluded.remembers_us, settles_us = excluded.settles_us, asked = excluded.asked, error = excluded.error, call = excluded.call, doubt = excluded.doubt,
-  optional = excluded.optional, twice = excluded.twice`
+  optional = excluded.optional, twice = CASE WHEN excluded.twice = '' AND excluded.generation >= daybook_steps.generation THEN daybook_steps.twice ELSE excluded.twice END`
 
 func (t *tx) putSteps(ctx context.Context, steps []*daybook.StepRecord) error {
 	rows := make([][]any, len(steps))

@@ -130,12 +130,16 @@ func (s *Store) Trigger(ctx context.Context, a daybook.Ask, template *daybook.Ru
 		if a.Take == nil || run == nil || reply.Outcome == daybook.Refused || run.Reason == daybook.ReasonSettling {
 			return nil
 		}
-		taken, err := t.claim(ctx, *a.Take, now)
+		take := *a.Take
+		take.Key = run.Key // which may stand under an earlier name of the job
+		taken, err := t.claim(ctx, take, now)
 		if err != nil && s.d.unique(err) {
 			return errMet // another run of its line was claimed at once: seen when it is done again
 		}
 		if len(taken) == 1 {
 			run = taken[0]
+		} else if err == nil { // it may have been put off, or come to wait for its serial key
+			run, err = s.findRun(ctx, t.query, run.Key)
 		}
 		return err
 	})

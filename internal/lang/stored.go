@@ -50,6 +50,8 @@ var zhStored = map[string]string{
 	"timed out": "超时",
 	"cancelled": "已取消",
 	"the ledger was put back to %s and forgot what happened after it: whether this happened is unknown": "账本被恢复到%s，忘了其后发生的事：这件事是否发生未知",
+	"a late report says that it is done under %s, and it was begun again under %s":                      "迟到的报告说它已在%s下完成，而它又在%s下重新开始",
+	"a freeze began, in which no undo is sent: it goes on at %s":                                        "冻结开始，其间不发送撤销：于%s继续",
 	"the far side has it under %s and under %s":                                                         "对方系统在%s和%s下都有它",
 	"counted: %s, now %s":             "计数：%s，现在%s",
 	"runs: %s, now %s":                "运行：%s，现在%s",

@@ -224,8 +224,8 @@ var applyCases = []example{
 		k.one() // another has it
 		report := daybook.Attempt{Key: held.Key, Fence: held.Fence, Number: 1, Claim: held.Claim, Node: "n1",
 			LateResult: daybook.ResultDone, LateError: "too late", LateAt: k.now.Add(time.Second)}
-		k.ok(k.s.Evidence(k.ctx, report))
-		k.ok(k.s.Evidence(k.ctx, report))
+		k.ok(k.s.Evidence(k.ctx, report, nil))
+		k.ok(k.s.Evidence(k.ctx, report, nil))
 		attempts, err := k.s.Attempts(k.ctx, held.Key)
 		k.ok(err)
 		equal(k, "attempts", len(attempts), 1)
@@ -240,7 +240,7 @@ var applyCases = []example{
 		j := Job("report")
 		k.run(j, "2026-03-01")
 		r := k.one()
-		k.ok(k.s.Evidence(k.ctx, daybook.Attempt{Key: r.Key, Fence: r.Fence, Claim: "forged", LateResult: daybook.ResultDone, LateAt: k.now}))
+		k.ok(k.s.Evidence(k.ctx, daybook.Attempt{Key: r.Key, Fence: r.Fence, Claim: "forged", LateResult: daybook.ResultDone, LateAt: k.now}, nil))
 		k.end(r, j, daybook.Outcome{Result: daybook.ResultUnclear, Error: "exit 1"})
 		attempts, err := k.s.Attempts(k.ctx, r.Key)
 		k.ok(err)
@@ -281,7 +281,7 @@ var applyCases = []example{
 		for i := range 2 {
 			at := k.now.Add(time.Duration(i) * time.Minute)
 			k.ok(k.s.Evidence(k.ctx, daybook.Attempt{Key: r.Key, Fence: r.Fence, Number: 1, Probe: true, WireKey: string(r.Key), ClaimedAt: at, EndedAt: at,
-				Result: "no", Data: json.RawMessage(`{}`)}))
+				Result: "no", Data: json.RawMessage(`{}`)}, nil))
 		}
 		attempts, err := k.s.Attempts(k.ctx, r.Key)
 		k.ok(err)
