@@ -177,11 +177,7 @@ func (c *Control) Undo(ctx context.Context, p Person, key daybook.Key, note stri
 			return Acted{}, err
 		}
 	}
-	a, err := c.act(ctx, p, key, "undo", note, true, func(r *daybook.Run, who, note string, now time.Time) (daybook.Transition, error) {
-		t, err := r.Undo(who, note, now)
-		t.Freezes = c.o.Freezes().At(now)
-		return t, err
-	})
+	a, err := c.act(ctx, p, key, "undo", note, true, (*daybook.Run).Undo)
 	if err != nil {
 		return a, err
 	}
@@ -247,6 +243,13 @@ func (c *Control) act(ctx context.Context, p Person, key daybook.Key, name, note
 		t, err := decide(r, p.Name, note, now)
 		if err != nil {
 			return Acted{}, withHint(err, r, c.asks(ctx, r))
+		}
+		goesOn := r
+		if t.Make != nil {
+			goesOn = t.Make
+		}
+		if doneBy(goesOn) == "" { // what others do is not held by the freezes of this file
+			t.Freezes = c.o.Freezes().At(now)
 		}
 		applied, err := c.s.Apply(ctx, []daybook.Transition{t})
 		if err != nil {

@@ -53,7 +53,11 @@ func (a Acted) resolved() daybook.Text {
 	if a.Key.IsUndo() {
 		what = daybook.Say("the undo of %s", a.Said.Step)
 	}
-	at := clock(s.Due, a.At, location(a.Run.Zone))
+	due := s.Due
+	if a.Run.HeldAt(a.At) == daybook.ReasonFrozen {
+		due = a.Run.Due
+	}
+	at := clock(due, a.At, location(a.Run.Zone))
 	switch {
 	case s.Whole && s.As == daybook.AsDone:
 		return daybook.Say("done, as you said: its effect is never begun again.")

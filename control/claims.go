@@ -104,12 +104,16 @@ func (c *Control) Claim(ctx context.Context, p Person, q ClaimRequest) (Claimed,
 	if err != nil {
 		return Claimed{}, err
 	}
-	take.Key, take.Lease = t.ask.Key, now.Add(q.Lease)
+	if err := t.mayTake(); err != nil {
+		return Claimed{}, err
+	}
+	take.Key, take.Lease, take.Freezes = t.ask.Key, now.Add(q.Lease), t.ask.Freezes
 	t.ask.Take = &take
 	reply, run, err := c.s.Trigger(ctx, t.ask, t.template, now)
 	if err != nil {
 		return Claimed{}, err
 	}
+	t.answeredBy(run)
 	got := Claimed{Job: t.job, Lease: q.Lease}
 	if run != nil && holds(run, take, now) {
 		got.Repeated = !run.BegunAt.IsZero()
@@ -200,6 +204,9 @@ func (c *Control) resume(ctx context.Context, q ClaimRequest, take daybook.Claim
 	}
 	got := Claimed{Job: k.job, Lease: q.Lease}
 	take.Key, take.Lease = q.Key, now.Add(q.Lease)
+	if q.Source != daybook.SourceOnce && k.state.Home == "" { // a line of the crontab does not wait for freezes of a file
+		take.Freezes = c.o.Freezes().At(now)
+	}
 	mine := holds(run, take, now)
 	got.Repeated = mine && !run.BegunAt.IsZero()
 	if !mine && run.State.Live() && (run.Reason != daybook.ReasonSettling || q.Asks) {

@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -162,6 +163,20 @@ func TestFreezesOfAFileAreKnownToControl(t *testing.T) {
 		if a := b.trigger(control.Request{Job: "renew", Window: "2026-02-28", Source: daybook.SourceOnce}); a.Because != daybook.BecauseNew {
 			t.Errorf("once: %s", a.Line())
 		}
+		// Nor does what an application does, whose undo it does itself.
+		for job, home := range map[string]string{"renewal": "", "shop": "example.test/shop", "line": daybook.HomeOnce} {
+			j := b.job(daybook.Job{Name: job, Window: daybook.Day, Priority: daybook.P0, Effects: daybook.Once, Overlap: daybook.OverlapAllow, UndoURL: "http://shop.test/undo"})
+			k := daybook.Key(job + ":2026-03-01")
+			b.at(utc("2026-03-02T01:00:00"))
+			b.trigger(control.Request{Job: j.Name, Window: "2026-03-01"})
+			b.end(k, daybook.Outcome{Result: daybook.ResultDone})
+			b.sql("UPDATE daybook_runs SET home = '" + home + "' WHERE key = '" + string(k) + "'")
+			b.at(utc("2026-03-02T02:10:00"))
+			a, err := b.Undo(b.ctx, ops, k, "wrong price")
+			if held := strings.Contains(a.Line(), "frozen until 03:00:00 UTC, it starts at 03:00:"); err != nil || held != (job != "shop") {
+				t.Errorf("undo of %s: %s %v", job, a.Line(), err)
+			}
+		}
 		if _, err := b.EndFreeze(b.ctx, ops, "nightly", "x"); daybook.CodeOf(err) != daybook.CodeConflict {
 			t.Errorf("end: %v", err)
 		}
@@ -234,6 +249,34 @@ func TestWhatADeploymentWouldMeet(t *testing.T) {
 			if _, err := b.CheckFreeze(b.ctx, span); daybook.CodeOf(err) != daybook.CodeInvalid {
 				t.Errorf("a span of %s: %v", span, err)
 			}
+		}
+	})
+}
+
+// A program claims nothing in a freeze of the file either, made before it or not; a line of the crontab does not wait for that.
+func TestAClaimInAFreezeOfAFile(t *testing.T) {
+	each(t, func(b *bench) {
+		rules, err := calendar.CompileFreezes([]daybook.FreezeRule{{Name: "nightly", Schedule: "0 2 * * *", For: time.Hour}}, "UTC")
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		b.Control = control.New(b.s, control.Options{Clock: nowOf(b), Freezes: func() *calendar.Freezes { return rules }, NewID: func() string { n++; return fmt.Sprintf("c%d", n) }, NewSecret: func() string { return "s" }})
+		b.at(utc("2026-03-02T01:30:00"))
+		b.job(daybook.Job{Name: "renew", Window: daybook.Day, Priority: daybook.P0, Effects: daybook.Repeatable, Overlap: daybook.OverlapAllow})
+		for _, day := range []string{"2026-02-27", "2026-02-28", "2026-03-01"} {
+			b.trigger(control.Request{Job: "renew", Window: day})
+		}
+		b.at(utc("2026-03-02T02:10:00"))
+		for what, q := range map[string]control.ClaimRequest{"claim": {Key: "renew:2026-02-27"}, "resume": {Key: "renew:2026-02-28", Resume: true}} {
+			got, err := b.Claim(b.ctx, ops, q)
+			if err != nil || got.Token != "" || got.Run.Hold != daybook.ReasonFrozen || !got.Run.FrozenUntil.Equal(utc("2026-03-02T03:00:00")) {
+				t.Errorf("%s: %+v %+v %v", what, got.Token, got.Run, err)
+			}
+		}
+		got, err := b.Claim(b.ctx, ops, control.ClaimRequest{Key: "renew:2026-03-01", Resume: true, Request: control.Request{Source: daybook.SourceOnce}})
+		if err != nil || got.Token == "" {
+			t.Errorf("a line: %+v %v", got.Run, err)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/control"
+	"github.com/daybook-run/daybook/store/storetest"
 )
 
 // renamed makes charge carry on what renew did.
@@ -141,6 +142,26 @@ func TestTheInventoryOfARenamedJobGoesOn(t *testing.T) {
 			if f.Level == control.LevelBad {
 				t.Errorf("%+v", f)
 			}
+		}
+	})
+}
+
+// What stands under the old name and is due is claimed with the trigger that asks by the new one, by whichever door.
+func TestWhatStandsUnderTheOldNameIsClaimed(t *testing.T) {
+	each(t, func(b *bench) {
+		b.renew()
+		b.make("renew:2026-10-24")
+		b.make("renew:2026-10-25")
+		b.renamed()
+		take := daybook.Claim{Node: "n1", Limit: 1, Lease: b.now.Add(aMinute), NewID: func() string { return "line" }}
+		a, err := b.Trigger(b.ctx, ops, control.Request{Job: "charge", Window: "2026-10-24", Source: daybook.SourceOnce, Take: &take})
+		if err != nil || a.Key != "renew:2026-10-24" || a.Run.State != daybook.Running || a.Run.Claim != "line" {
+			t.Errorf("by a line: %s, %+v %v", a.Key, a.Run, err)
+		}
+		b.Control = control.New(b.s, control.Options{Clock: nowOf(b), NewID: storetest.NewID, NewSecret: func() string { return "s" }})
+		got, err := b.Claim(b.ctx, ops, control.ClaimRequest{Key: "charge:2026-10-25"})
+		if err != nil || got.Token == "" || got.Key != "renew:2026-10-25" || got.Run.State != daybook.Running {
+			t.Errorf("by a program: %+v %v", got, err)
 		}
 	})
 }

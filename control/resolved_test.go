@@ -140,3 +140,18 @@ func TestAfterACancelNothingMoreBegins(t *testing.T) {
 		}
 	})
 }
+
+// TestAResolveInAFreeze: what is begun again is begun again after it, and that is the time that is told.
+func TestAResolveInAFreeze(t *testing.T) {
+	lite(t, func(b *bench) {
+		b.renew()
+		b.unknownOf("renew:2026-10-26")
+		b.at(utc("2026-10-27T12:00:00"))
+		b.beat(daybook.Node{})
+		b.freezeFor(30 * time.Minute)
+		a, err := b.Resolve(b.ctx, ops, "renew:2026-10-26", control.Word{Step: daybook.StepRun, As: daybook.AsNotDone}, "looked")
+		if got := a.Line(); err != nil || !strings.Contains(got, "tried again at 12:30:") || !strings.Contains(got, "frozen until 12:30:00") {
+			t.Errorf("%s %v", got, err)
+		}
+	})
+}

@@ -61,6 +61,9 @@ func (c *Control) Trigger(ctx context.Context, p Person, q Request) (Answer, err
 		return Answer{}, err
 	}
 	if q.Take != nil {
+		if err := t.mayTake(); err != nil {
+			return Answer{}, err
+		}
 		take := *q.Take
 		take.Key, t.ask.Take = t.ask.Key, &take
 	}
@@ -73,6 +76,15 @@ func (c *Control) Trigger(ctx context.Context, p Person, q Request) (Answer, err
 		c.o.Wake()
 	}
 	return c.answer(ctx, t, reply, run, now)
+}
+
+// mayTake refuses the claim of a run that only names its subjects: whoever has the listing does that, and each subject is claimed by itself.
+func (t *target) mayTake() error {
+	if !t.job.Fans() || t.ask.Key.Parts().Subject != "" {
+		return nil
+	}
+	return daybook.Conflict("job %s is done for each of its subjects, which a serve lists: no line or program of its own does %s as a whole", t.job.Name, t.ask.Key).
+		WithHint("daybook job trigger %s --window %s", t.job.Name, t.ask.Key.Parts().Window)
 }
 
 // Preview tells what Trigger would answer now, and for which key. Nothing is written. Errors are those of Trigger.

@@ -394,16 +394,27 @@ func (e *Engine) complete(s Settings, d Definition) (scheduler.Job, executor.Wor
 	if len(faults) > 0 {
 		return j, executor.Work{}, errors.Join(faults...)
 	}
-	o := runner.Options{Exec: e.o.Exec, HTTP: runner.HTTP{Clock: e.clock.Now, Callbacks: e.callbacks(s)}, Funcs: map[string]runner.GoFunc{j.Name: {Do: d.Do, Ask: d.Ask}}}
+	o := e.runners(s)
+	o.Funcs = map[string]runner.GoFunc{j.Name: {Do: d.Do, Ask: d.Ask}}
 	r, err := runner.For(j.Job, o)
 	if err != nil {
 		return j, executor.Work{}, err
 	}
-	w := executor.Work{Job: j.Job, Runner: r, Undoer: runner.Undoer(j.Job, o), List: e.listOf(d), Env: d.Env}
-	if p, ok := r.(daybook.Prober); ok && j.Asks() {
-		w.Prober = p
-	}
+	w := executor.Work{Job: j.Job, Runner: r, Prober: proberOf(j.Job, r), Undoer: runner.Undoer(j.Job, o), List: e.listOf(d), Env: d.Env}
 	return j, w, nil
+}
+
+// runners are what runners are made of here.
+func (e *Engine) runners(s Settings) runner.Options {
+	return runner.Options{Exec: e.o.Exec, HTTP: runner.HTTP{Clock: e.clock.Now, Callbacks: e.callbacks(s)}}
+}
+
+// proberOf is how the far side of a job is asked; nil: it cannot be.
+func proberOf(j *daybook.Job, r daybook.Runner) daybook.Prober {
+	if p, ok := r.(daybook.Prober); ok && j.Asks() {
+		return p
+	}
+	return nil
 }
 
 // Load makes the defined jobs the ledger's current ones: what changed gets a new revision, what is gone from a file is

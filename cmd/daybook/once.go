@@ -133,12 +133,7 @@ func (a *app) onceOn(ctx context.Context, l *ledger, o onceFlags, argv []string)
 	if err := l.Instead(o.job, argv, func(out daybook.Outcome) { end.exit, end.ran = out.Exit, true }); err != nil {
 		return 0, err
 	}
-	waits := func(r *daybook.Run) {
-		if a.frozen(r) {
-			return
-		}
-		a.say("%s  attempt %d: %s; next try at %s", r.Key, r.Attempts, daybook.Stored(oneLine(r.LastError)), stamp(r.Due, a.zoneOf(r.Zone)))
-	}
+	waits := a.waiting
 	if o.noRetry {
 		waits = nil
 	}
@@ -196,6 +191,36 @@ func (a *app) frozen(r *daybook.Run) bool {
 	return true
 }
 
+// waiting says for what a run waits.
+func (a *app) waiting(r *daybook.Run) {
+	switch now, until := a.Now(), stamp(r.Due, a.zoneOf(r.Zone)); {
+	case a.frozen(r):
+	case r.HeldAt(now) != "":
+		a.say("%s  is held: %s", r.Key, r.Hold)
+		a.next("daybook " + a.ledgerFlags() + "run show " + string(r.Key))
+	case r.Reason == daybook.ReasonSettling:
+		a.say("%s  whether attempt %d happened is asked for, next at %s", r.Key, r.Attempts, until)
+	case !r.Due.After(now):
+		a.say("%s  waits: another run of its job is under way", r.Key)
+	case r.LastError == "":
+		a.say("%s  waits until %s", r.Key, until)
+	default:
+		a.say("%s  attempt %d: %s; next try at %s", r.Key, r.Attempts, daybook.Stored(oneLine(r.LastError)), until)
+	}
+}
+
+// notYet says of a run that this line leaves to whoever claims it next why it is not over.
+func (a *app) notYet(r *daybook.Run) {
+	switch now := a.Now(); {
+	case r.HeldAt(now) == "" && r.Reason == daybook.ReasonInterrupted:
+		a.say("%s  was interrupted, and is not done: whoever claims it next goes on with it", r.Key)
+	case r.HeldAt(now) == "" && r.Reason != daybook.ReasonSettling && r.LastError != "":
+		a.say("%s  %s; the next try is due %s", r.Key, daybook.Stored(oneLine(r.LastError)), stamp(r.Due, a.zoneOf(r.Zone)))
+	default:
+		a.waiting(r)
+	}
+}
+
 // lineEnd is what came of a line.
 type lineEnd struct {
 	exit int          // of its command, the last time it ran
@@ -220,10 +245,8 @@ func (a *app) onceEnded(l *ledger, r *daybook.Run, end lineEnd) (int, error) {
 	case r.State == daybook.Running:
 		a.say("%s  is running elsewhere: attempt %d, by %s", r.Key, r.Attempts, end.doer)
 		return daybook.ExitElsewhere, nil
-	case r.State.Live() && a.frozen(r):
-		return daybook.ExitElsewhere, nil
 	case r.State.Live():
-		a.say("%s  %s; the next try is due %s", r.Key, daybook.Stored(oneLine(r.LastError)), stamp(r.Due, a.zoneOf(r.Zone)))
+		a.notYet(r)
 		return daybook.ExitElsewhere, nil
 	}
 	standing := daybook.Say("%s", r.State)
@@ -300,6 +323,10 @@ func (a *app) definedJob(ctx context.Context, l *ledger, name string) (*daybook.
 
 // sameAs refuses flags that say otherwise than the definition: its schedule, window and policies are the file's.
 func (o onceFlags) sameAs(j *daybook.Job) error {
+	if j.Fans() {
+		return daybook.Conflict("job %s is done for each of its subjects, which a serve lists: no line does it as a whole", j.Name).
+			WithHint("daybook job trigger %s", j.Name)
+	}
 	for _, f := range []struct{ flag, got, want string }{
 		{"--schedule", o.schedule, j.Schedule}, {"--window", o.window, string(j.Window)}, {"--tz", o.tz, j.Timezone}, {"--effects", o.effects, string(j.Effects)},
 	} {

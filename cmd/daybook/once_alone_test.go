@@ -1,6 +1,8 @@
 package main
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -119,6 +121,88 @@ jobs:
 		o.once(line...).is(t, 0, "already done")
 		// The server's own file has another ladder and another timeout: they count, and are no reason to refuse.
 		o.once("--job", "report", "--date", "2026-03-02", "--", "sh", "-c", "exit 0").is(t, 0, "")
+		o.serve.end()
+	})
+}
+
+// A line does a job of the file by its own command, whatever the file says of how it is done otherwise; one that is done for each of its
+// subjects it does not do.
+func TestALineOfAJobThatIsNoCommand(t *testing.T) {
+	t.Parallel()
+	onBothDatabases(t, func(t *testing.T, ledger string) {
+		called := make(chan string, 10)
+		far := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { called <- r.Method }))
+		t.Cleanup(far.Close)
+		s := newScene(t, ledger, `version: 1
+timezone: UTC
+defaults: {owner: ops}
+jobs:
+  call: {window: day, http: {url: "`+far.URL+`"}}
+  many: {window: day, subjects: {url: "`+far.URL+`"}, shell: 'echo server >> lines'}
+`)
+		s.run("once", "-c", "daybook.yaml", "--job", "call", "--date", "2026-03-02", "--", "sh", "-c", "echo line >> lines").is(t, 0, "")
+		s.run("once", "-c", "daybook.yaml", "--job", "many", "--date", "2026-03-02", "--", "sh", "-c", "echo many >> lines").is(t, 125, "is done for each of its subjects")
+		if got, err := os.ReadFile(filepath.Join(s.dir, "lines")); err != nil || string(got) != "line\n" || len(called) > 0 {
+			t.Errorf("%v, lines %q, %d calls", err, got, len(called))
+		}
+		o := newOffice(t, ledger)
+		o.write("daybook.yaml", "version: 1\ntimezone: UTC\ndefaults: {owner: ops}\njobs:\n  many: {window: day, subjects: {url: \""+far.URL+"\"}, shell: 'true'}\n")
+		o.once("--job", "many", "--date", "2026-03-03", "--", "sh", "-c", "echo many >> lines").is(t, 125, "is done for each of its subjects")
+		if o.lines() != "" {
+			t.Errorf("over a server: %q", o.lines())
+		}
+		o.serve.end()
+	})
+}
+
+// The file of the machine also says where, and with what, a command of its job runs: here and over a server.
+func TestTheEnvironmentOfALineOverAServer(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, "sqlite:"+filepath.Join(t.TempDir(), "daybook.db"))
+	o.write("key", "s3cret-value")
+	if err := os.Mkdir(filepath.Join(o.machine, "place"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	o.write("daybook.yaml", `version: 1
+timezone: UTC
+defaults: {owner: ops}
+jobs:
+  pull: {window: day, dir: place, env: {API_KEY: "file:`+filepath.Join(o.machine, "key")+`", REGION: eu}, run: ["true"], retry: {backoff: [], jitter: 0%}}
+`)
+	o.once("--job", "pull", "--date", "2026-03-02", "--", "sh", "-c", `echo "$REGION $API_KEY" > ../lines; pwd >> ../lines; echo "key $API_KEY"; exit 65`).is(t, 65, "")
+	if want := "eu s3cret-value\n" + filepath.Join(o.machine, "place") + "\n"; o.lines() != want {
+		t.Errorf("%q, want %q", o.lines(), want)
+	}
+	if text := o.must(0, "run", "show", "pull:2026-03-02", "--json"); strings.Contains(text, "s3cret") {
+		t.Errorf("the secret is in the ledger: %s", text)
+	}
+	if err := os.Remove(filepath.Join(o.machine, "key")); err != nil {
+		t.Fatal(err)
+	}
+	o.once("--job", "pull", "--date", "2026-03-03", "--no-retry", "--", "sh", "-c", "echo ran >> ../lines").is(t, 1, "read the secrets of the job")
+	o.serve.end()
+}
+
+// A line that does not wait says for what it would: another run of its job is under way. It says the same over a server.
+func TestALineThatDoesNotWait(t *testing.T) {
+	t.Parallel()
+	onBothDatabases(t, func(t *testing.T, ledger string) {
+		o := newOfficeOf(t, ledger, `version: 1
+timezone: UTC
+defaults: {owner: ops}
+jobs:
+  slow: {window: day, shell: 'echo server >> slow; until test -e go; do sleep 0.05; done'}
+`)
+		o.must(0, "job", "trigger", "slow", "--date", "2026-03-02")
+		if !waitFor(func() bool { text, _ := os.ReadFile(filepath.Join(o.dir, "slow")); return len(text) > 0 }) {
+			t.Fatal("serve never ran it")
+		}
+		line := []string{"--job", "slow", "--date", "2026-03-03", "--no-retry", "--", "sh", "-c", "echo line >> lines"}
+		o.scene.run(append([]string{"once", "-c", "daybook.yaml"}, line...)...).is(t, 75, "slow:2026-03-03  waits: another run of its job is under way")
+		o.once(line...).is(t, 75, "slow:2026-03-03  waits: another run of its job is under way")
+		if err := os.WriteFile(filepath.Join(o.dir, "go"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
 		o.serve.end()
 	})
 }

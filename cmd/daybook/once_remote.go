@@ -54,6 +54,7 @@ type remoteLine struct {
 	a    *app
 	r    *remote
 	job  *daybook.Job // as the file here defines it; nil: it does not
+	env  func() (map[string]string, error)
 	o    onceFlags
 	argv []string
 	base string // directory of what outlives a crash of this process
@@ -63,16 +64,11 @@ type remoteLine struct {
 // onceRemote runs a command under the key of its window, kept by a server, and returns the code to exit with.
 func (a *app) onceRemote(ctx context.Context, r *remote, f *config.File, o onceFlags, argv []string) (int, error) {
 	defer r.client.Close()
-	var job *daybook.Job
-	if f != nil {
-		if j, err := f.Find(o.job); err == nil {
-			job = &j.Job
-			if err := o.sameAs(job); err != nil {
-				return 0, err
-			}
-		}
+	job, env, err := a.jobHere(f, o)
+	if err != nil {
+		return 0, err
 	}
-	x := &remoteLine{a: a, r: r, job: job, o: o, argv: argv, base: filepath.Join(stateDir(), "run", placeOf(r.base))}
+	x := &remoteLine{a: a, r: r, job: job, env: env, o: o, argv: argv, base: filepath.Join(stateDir(), "run", placeOf(r.base))}
 	got, err := x.first(ctx)
 	switch {
 	case err != nil:
@@ -86,6 +82,19 @@ func (a *app) onceRemote(ctx context.Context, r *remote, f *config.File, o onceF
 		return 0, err
 	}
 	return a.onceEnded(nil, asRun(run), x.end)
+}
+
+// jobHere is the job of a line as a file of this machine defines it, and its environment; nil: no file does.
+func (a *app) jobHere(f *config.File, o onceFlags) (*daybook.Job, func() (map[string]string, error), error) {
+	if f == nil {
+		return nil, nil, nil
+	}
+	for _, d := range definitions(f, a.vault()) {
+		if d.Job.Name == o.job {
+			return &d.Job, d.Env, o.sameAs(&d.Job)
+		}
+	}
+	return nil, nil, nil
 }
 
 // placeOf is the name of a server as that of a folder.
@@ -173,7 +182,8 @@ func (x *remoteLine) claim(ctx context.Context, body map[string]any) (got claimR
 
 // follow does what can be done here until the run is over, is under way elsewhere, or waits for longer than this line does.
 func (x *remoteLine) follow(ctx context.Context, got claimReply) (run *control.RunJSON, err error) {
-	for told := (time.Time{}); ; { // until when it was told that a freeze stands
+	told, misses := "", 0 // for what it was said that it waits; how often in a row it could not be claimed
+	for {
 		run, pause := got.Run, time.Second
 		x.end.doer = daybook.Text{}
 		if got.Doer != "" {
@@ -196,18 +206,19 @@ func (x *remoteLine) follow(ctx context.Context, got claimReply) (run *control.R
 		if !run.State.Live() || run.State == daybook.Running || x.o.noRetry && (due > 0 || pause > 0) {
 			return run, nil
 		}
-		if asRun(run).HeldAt(x.a.Now()) == daybook.ReasonFrozen {
-			if !run.FrozenUntil.Equal(told) {
-				told = run.FrozenUntil
-				x.a.frozen(asRun(run))
+		if misses++; got.Token != "" {
+			misses = 0
+		}
+		if due > 0 || misses > 1 { // not only since another was first
+			if what := string(run.Hold) + run.Due.String(); what != told {
+				told = what
+				x.a.waiting(asRun(run))
 			}
-		} else if due > 0 && got.Token != "" && run.Error != "" && run.Reason != daybook.ReasonSettling {
-			x.a.say("%s  attempt %d: %s; next try at %s", run.Key, run.Attempts, daybook.Stored(oneLine(run.Error)), stamp(run.Due, x.a.zoneOf(run.Timezone)))
 		}
 		if !waits(ctx, max(pause, min(due, longestLook))) {
 			return run, nil
 		}
-		if got, err = x.claim(ctx, map[string]any{"key": run.Key, "resume": true, "asks": !x.probe().IsZero() && !x.survived(run.Key)}); err != nil {
+		if got, err = x.claim(ctx, map[string]any{"key": run.Key, "resume": true, "source": daybook.SourceOnce, "asks": !x.probe().IsZero() && !x.survived(run.Key)}); err != nil {
 			return nil, err
 		}
 	}
@@ -245,11 +256,8 @@ func (x *remoteLine) attempt(ctx context.Context, got claimReply) (*control.RunJ
 		defer cancel()
 		order.Deadline, _ = doing.Deadline()
 	}
-	command := x.a.Exec
-	command.Tee = x.a.Stdout
-	out := x.outlived(doing, got, dir, command.Run(doing, order)).Mask(order.Secrets)
+	out := x.run(doing, got, order)
 	h.stop()
-	x.end.exit, x.end.ran = out.Exit, true
 	out.Command = job.Command.String()
 	after, err := x.report(ctx, h, got, dir, out)
 	if err == nil {
@@ -258,11 +266,41 @@ func (x *remoteLine) attempt(ctx context.Context, got claimReply) (*control.RunJ
 	return after, err
 }
 
-// orderOf is the work of a claim.
+// run runs the command, in the environment that the file of this machine gives it.
+func (x *remoteLine) run(ctx context.Context, got claimReply, order daybook.Order) daybook.Outcome {
+	env, secrets, err := x.environment()
+	if err != nil {
+		return daybook.Outcome{Result: daybook.ResultNotDone, Error: "read the secrets of the job: " + err.Error()}
+	}
+	order.Env, order.Secrets = env, append(order.Secrets, secrets...)
+	command := x.a.Exec
+	command.Tee = x.a.Stdout
+	out := x.outlived(ctx, got, order.Dir, command.Run(ctx, order))
+	x.end.exit, x.end.ran = out.Exit, true
+	return out.Mask(order.Secrets)
+}
+
+// environment is what the file of this machine gives a command of the job, and which of its values are secrets.
+func (x *remoteLine) environment() (env map[string]string, secrets []string, err error) {
+	if x.env == nil {
+		return nil, nil, nil
+	}
+	if env, err = x.env(); err == nil {
+		secrets = executor.SecretsOf(x.job, env)
+	}
+	return env, secrets, err
+}
+
+// orderOf is the work of a claim: who keeps the ledger says what it is, and the file of this machine, if it has the job, where and how a
+// command of it runs here.
 func (x *remoteLine) orderOf(got claimReply) (*daybook.Job, *daybook.Run) {
 	r := asRun(got.Run)
 	r.Input, r.FirstSource, r.Fence = got.Payload, got.Trigger, got.Fence
-	return &daybook.Job{Name: r.Job, Command: daybook.Command{Argv: x.argv}, Probe: x.probe(), Retry: daybook.Retry{PermanentExit: got.Permanent}}, r
+	j := &daybook.Job{Name: r.Job, Command: daybook.Command{Argv: x.argv}, Probe: x.probe(), Retry: daybook.Retry{PermanentExit: got.Permanent}}
+	if here := x.job; here != nil {
+		j.Dir, j.User, j.Stdin, j.Env = here.Dir, here.User, here.Stdin, here.Env
+	}
+	return j, r
 }
 
 // asRun is a run as far as it is told.

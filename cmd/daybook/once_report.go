@@ -142,20 +142,9 @@ func notReported(got claimReply, out daybook.Outcome, err error) error {
 	}
 	e := daybook.New(daybook.CodeUnavailable, "%s: the command ended (%s), and the server does not know it: there it counts as lost", got.Key, ended).Because(err)
 	if got.Run != nil && got.Run.Effects == daybook.Once {
-		return e.WithHint("when the server is back, start this line again: it reports the end; or say it by hand: daybook run resolve %s --step run --as %s --reason …", got.Key, resolution(out.Result))
+		return e.WithHint("when the server is back, start this line again: it reports the end; or say it by hand: daybook run resolve %s --step run --as %s --reason …", got.Key, out.Result.Word())
 	}
 	return e.WithHint("when the server is back, start this line again: it reports the end before it asks for the key")
-}
-
-// resolution is what a person would say of an end that was not heard.
-func resolution(r daybook.Result) string {
-	switch r {
-	case daybook.ResultDone:
-		return "done"
-	case daybook.ResultNotDone, daybook.ResultPermanent, daybook.ResultInterrupted:
-		return "not-done"
-	}
-	return "done|not-done"
 }
 
 // handBack gives a claim back before anything was started.
@@ -170,11 +159,18 @@ func (x *remoteLine) question(ctx context.Context, got claimReply) (*control.Run
 	h := x.hold(ctx, got)
 	defer h.stop()
 	job, run := x.orderOf(got)
+	env, secrets, unreadable := x.environment()
 	answers := []map[string]any{}
 	for _, wireKey := range got.Questions {
-		asking, cancel := context.WithTimeoutCause(h.ctx, daybook.ProbeTimeout, daybook.ErrTimeout)
-		f := x.a.Exec.Probe(asking, daybook.Order{Run: run, Job: job, Attempt: got.Attempt, Fence: got.Fence, WireKey: wireKey}, wireKey)
-		cancel()
+		f := daybook.Finding{Answer: daybook.CannotTell, WireKey: wireKey}
+		if unreadable != nil {
+			f.Error = unreadable.Error()
+		} else {
+			asking, cancel := context.WithTimeoutCause(h.ctx, daybook.ProbeTimeout, daybook.ErrTimeout)
+			f = x.a.Exec.Probe(asking, daybook.Order{Run: run, Job: job, Attempt: got.Attempt, Fence: got.Fence, WireKey: wireKey, Env: env}, wireKey)
+			cancel()
+			f.Error, f.Data = daybook.Mask(f.Error, secrets), daybook.MaskJSON(f.Data, secrets)
+		}
 		answers = append(answers, answerBody(f))
 	}
 	var reply endReply
