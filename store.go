@@ -278,6 +278,8 @@ type Reader interface {
 	// read, a part at a time.
 	ActivitiesAfter(ctx context.Context, at time.Time, id string, limit int) ([]Activity, error)
 	JobStates(ctx context.Context) ([]JobState, error)
+	// JobState returns one of them, however many there are.
+	JobState(ctx context.Context, job string) (st JobState, known bool, err error)
 	Spans(ctx context.Context, job string, from time.Time) ([]Span, error)
 	LastGood(ctx context.Context) (map[string]Good, error)
 	// Subjects counts the subjects of a run; of a run without it counts none.

@@ -56,17 +56,14 @@ func (c *Control) Replay(ctx context.Context, p Person, keys []daybook.Key, note
 			return nil, err
 		}
 	}
-	states, err := c.s.JobStates(ctx)
-	if err != nil {
-		return nil, err
-	}
+	jobs := make(jobsSeen)
 	var answers []Answer
 	for _, k := range keys {
 		if seen[k] {
 			continue
 		}
 		seen[k] = true
-		a, err := c.replay(ctx, p, k, note, states)
+		a, err := c.replay(ctx, p, k, note, jobs)
 		if err != nil {
 			return answers, err
 		}
@@ -75,14 +72,36 @@ func (c *Control) Replay(ctx context.Context, p Person, keys []daybook.Key, note
 	return answers, nil
 }
 
-func (c *Control) replay(ctx context.Context, p Person, k daybook.Key, note string, states []daybook.JobState) (Answer, error) {
+// jobsSeen are the jobs that one act has come to, so that it reads each of them once.
+type jobsSeen map[string]*daybook.JobState
+
+// jobSeen returns a job, nil when the ledger does not know it.
+func (c *Control) jobSeen(ctx context.Context, seen jobsSeen, job string) (*daybook.JobState, error) {
+	if st, ok := seen[job]; ok {
+		return st, nil
+	}
+	st, ok, err := c.s.JobState(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	if seen[job] = nil; ok {
+		seen[job] = &st
+	}
+	return seen[job], nil
+}
+
+func (c *Control) replay(ctx context.Context, p Person, k daybook.Key, note string, seen jobsSeen) (Answer, error) {
 	now := c.now()
 	t := target{ask: daybook.Ask{Key: k, Source: daybook.SourceReplay, Actor: p.Name, Note: note}}
-	if st, _, ok := find(states, k.Job()); ok {
+	st, err := c.jobSeen(ctx, seen, k.Job())
+	if err != nil {
+		return Answer{}, err
+	}
+	if st != nil {
 		if st.Home == "" {
 			t.ask.Freezes = c.o.Freezes().At(now)
 		}
-		t.known = c.read(st)
+		t.known = c.read(*st)
 		c.place(&t, k.Parts())
 	}
 	for try := 1; ; try++ {

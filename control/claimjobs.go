@@ -13,11 +13,10 @@ import (
 // defineFor works out what a claim says of its job. A job that a file or an application defines is not defined by it: what
 // it says must be the same. One that nobody else defines is completed; without a word about it, it must be known.
 func (c *Control) defineFor(ctx context.Context, p Person, q *ClaimRequest) error {
-	states, err := c.s.JobStates(ctx)
+	st, ok, err := c.s.JobState(ctx, q.Job)
 	if err != nil {
 		return err
 	}
-	st, _, ok := find(states, q.Job)
 	ours := ok && st.Home == daybook.HomeOnce && st.RetiredAt.IsZero()
 	file, filed := c.o.Defined(q.Job)
 	switch {

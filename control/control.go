@@ -314,27 +314,41 @@ func find(states []daybook.JobState, name string) (daybook.JobState, []string, b
 // lookUp returns a job as the ledger has it, else as a file defines it: made known when write is set. Errors have
 // CodeNotFound, with the nearest name.
 func (c *Control) lookUp(ctx context.Context, name string, write bool, now time.Time) (known, error) {
-	states, err := c.s.JobStates(ctx)
+	st, ok, err := c.s.JobState(ctx, name)
 	if err != nil {
 		return known{}, err
 	}
-	st, names, ok := find(states, name)
 	if ok && st.RetiredAt.IsZero() {
 		return c.read(st), nil
 	}
 	if j, defined := c.o.Defined(name); defined {
-		if err := c.mayTakeOver(ctx, j, states); write && err != nil {
+		if err := c.underOldName(ctx, j, &st, write); err != nil {
 			return known{}, err
-		}
-		if old, _, ok := find(states, j.Formerly); ok && len(st.Formerly) == 0 {
-			st.Formerly = old.Names()
 		}
 		return c.makeKnown(ctx, *j, c.o.Home, st, write, now)
 	}
 	if ok {
 		return c.read(st), nil
 	}
-	return known{}, noJob(name, names)
+	return known{}, c.unknown(ctx, name)
+}
+
+// unknown refuses the name of a job that the ledger does not know, with the nearest of all: nobody else needs to read them.
+func (c *Control) unknown(ctx context.Context, name string) error {
+	states, err := c.s.JobStates(ctx)
+	if err != nil {
+		return err
+	}
+	_, names, _ := find(states, name)
+	return noJob(name, names)
+}
+
+// mustKnow refuses the name of a job that the ledger does not know.
+func (c *Control) mustKnow(ctx context.Context, name string) error {
+	if _, ok, err := c.s.JobState(ctx, name); err != nil || ok {
+		return err
+	}
+	return c.unknown(ctx, name)
 }
 
 // makeKnown brings a definition into the ledger when it is not there as it is.
@@ -369,13 +383,12 @@ func (c *Control) runOf(ctx context.Context, k daybook.Key) (*daybook.Run, error
 	if daybook.CodeOf(err) != daybook.CodeNotFound {
 		return r, err
 	}
-	states, serr := c.s.JobStates(ctx)
+	st, ok, serr := c.s.JobState(ctx, parts.Job)
 	if serr != nil {
 		return nil, serr
 	}
-	st, names, ok := find(states, parts.Job)
 	if !ok {
-		return nil, noJob(parts.Job, names)
+		return nil, c.unknown(ctx, parts.Job)
 	}
 	if r, err = c.underAnyName(ctx, k, st.Formerly); err != nil || r != nil {
 		return r, err

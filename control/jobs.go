@@ -45,11 +45,9 @@ func (c *Control) setPaused(ctx context.Context, p Person, job, action, note str
 	if change.Changed, err = set(ctx, job, act); err != nil {
 		return PauseChange{}, err
 	}
-	states, err := c.s.JobStates(ctx)
-	if err != nil {
+	if change.Job, _, err = c.s.JobState(ctx, job); err != nil {
 		return change, err
 	}
-	change.Job, _, _ = find(states, job)
 	if change.Changed {
 		c.o.Wake()
 	}

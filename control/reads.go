@@ -28,12 +28,8 @@ func (c *Control) Runs(ctx context.Context, f daybook.Filter) ([]*daybook.Run, e
 		return nil, badState(f.State)
 	}
 	if f.Job != "" {
-		states, err := c.s.JobStates(ctx)
-		if err != nil {
+		if err := c.mustKnow(ctx, f.Job); err != nil {
 			return nil, err
-		}
-		if _, names, ok := find(states, f.Job); !ok {
-			return nil, noJob(f.Job, names)
 		}
 	}
 	f.Limit = min(f.Limit, maxListed)
@@ -53,11 +49,10 @@ func (c *Control) Find(ctx context.Context, prefix string, limit int) ([]*dayboo
 	if err != nil || !whole {
 		return runs, err
 	}
-	states, err := c.s.JobStates(ctx)
+	st, _, err := c.s.JobState(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	st, _, _ := find(states, name)
 	for _, n := range st.Formerly {
 		earlier, err := c.s.Runs(ctx, daybook.Filter{Prefix: n + ":" + rest, Limit: limit})
 		if err != nil {

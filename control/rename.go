@@ -37,11 +37,28 @@ func current(states []daybook.JobState, name string) (daybook.JobState, bool) {
 	return st, ok
 }
 
+// underOldName gives the state of a renamed job, as a file defines it, the names that it will carry on.
+func (c *Control) underOldName(ctx context.Context, j *daybook.Job, st *daybook.JobState, write bool) error {
+	if j.Formerly == "" {
+		return nil
+	}
+	old, ok, err := c.s.JobState(ctx, j.Formerly)
+	if err != nil || !ok {
+		return err
+	}
+	if len(st.Formerly) == 0 {
+		st.Formerly = old.Names()
+	}
+	if !write {
+		return nil
+	}
+	return c.mayTakeOver(ctx, j, old)
+}
+
 // mayTakeOver refuses to make a renamed job known while a process works under the old name: it would go on planning nothing,
 // and nobody would plan the new one.
-func (c *Control) mayTakeOver(ctx context.Context, j *daybook.Job, states []daybook.JobState) error {
-	old, _, ok := find(states, j.Formerly)
-	if !ok || !old.RetiredAt.IsZero() {
+func (c *Control) mayTakeOver(ctx context.Context, j *daybook.Job, old daybook.JobState) error {
+	if !old.RetiredAt.IsZero() {
 		return nil
 	}
 	nodes, err := c.s.Nodes(ctx)

@@ -34,12 +34,8 @@ const (
 func (c *Control) PlanReplay(ctx context.Context, job string) (ReplayPlan, error) {
 	p := ReplayPlan{Job: job, Subjects: make(map[daybook.Key]int)}
 	if job != "" {
-		states, err := c.s.JobStates(ctx)
-		if err != nil {
+		if err := c.mustKnow(ctx, job); err != nil {
 			return p, err
-		}
-		if _, names, ok := find(states, job); !ok {
-			return p, noJob(job, names)
 		}
 	}
 	sum := sha256.New()
@@ -92,12 +88,9 @@ func (c *Control) StartReplay(ctx context.Context, p Person, id, job, note strin
 	if plan.ID != id {
 		return 0, daybook.Conflict("plan %s is stale: other letters are open now than it showed", daybook.Clip(id, 40)).WithHint("daybook dead replay --plan shows what would be replayed now")
 	}
-	states, err := c.s.JobStates(ctx)
-	if err != nil {
-		return 0, err
-	}
+	seen := make(jobsSeen)
 	for _, k := range plan.alone { // parents first, so that their subjects are let go
-		a, err := c.replay(ctx, p, k, note, states)
+		a, err := c.replay(ctx, p, k, note, seen)
 		if err != nil {
 			return replayed, err
 		}

@@ -190,11 +190,10 @@ func (c *Control) jobOf(ctx context.Context, q Request, write bool, now time.Tim
 	if q.Define.Name != q.Job {
 		return known{}, daybook.Invalid("the definition of job %q is not that of %q", daybook.Clip(q.Define.Name, 64), daybook.Clip(q.Job, 64))
 	}
-	states, err := c.s.JobStates(ctx)
+	st, ok, err := c.s.JobState(ctx, q.Job)
 	if err != nil {
 		return known{}, err
 	}
-	st, _, ok := find(states, q.Job)
 	if ok && st.Home != daybook.HomeOnce && st.RetiredAt.IsZero() {
 		return known{}, daybook.Conflict("job %s is defined by a file: its schedule, window and policies are the file's", q.Job).
 			WithHint("leave out everything but --job, the window and the command")

@@ -114,6 +114,15 @@ func (l *gated) JobStates(ctx context.Context) ([]daybook.JobState, error) {
 	return look(ctx, l, "job states", func(ctx context.Context) ([]daybook.JobState, error) { return l.Ledger.JobStates(ctx) })
 }
 
+func (l *gated) JobState(ctx context.Context, job string) (daybook.JobState, bool, error) {
+	known := false
+	st, err := look(ctx, l, "job state "+job, func(ctx context.Context) (st daybook.JobState, err error) {
+		st, known, err = l.Ledger.JobState(ctx, job)
+		return st, err
+	})
+	return st, known, err
+}
+
 func (l *gated) Definitions(ctx context.Context, job string, from time.Time) ([]daybook.JobState, error) {
 	return look(ctx, l, "definitions "+job, func(ctx context.Context) ([]daybook.JobState, error) { return l.Ledger.Definitions(ctx, job, from) })
 }

@@ -34,8 +34,11 @@ type dialect struct {
 	rewrite func(text string) string
 	list    func(values []string) (any, error) // the argument of /*in*/
 	bulk    func(ctx context.Context, t *tx, text string, rows [][]any, each func(*sql.Rows) error) error
-	busy    func(err error) bool // try again: another writer was first
-	unique  func(err error) bool
+	// together runs statements that do not depend on each other: see part.
+	together func(ctx context.Context, t *tx, parts []*part) error
+	single   func(statement string) string // one with a mark /*rows*/, for one row
+	busy     func(err error) bool          // try again: another writer was first
+	unique   func(err error) bool
 	// The connection is gone, or the server goes away; and: on this connection nothing can be written. A try that met one of
 	// them was not committed, unless it was the commit that met it.
 	cut, readOnly func(err error) bool
@@ -81,14 +84,18 @@ func rewritePostgres(text string) string {
 	return markRows.ReplaceAllStringFunc(text, func(m string) string {
 		columns := strings.Fields(markRows.FindStringSubmatch(m)[1])
 		for i, c := range columns {
-			kind := "text"
-			if c == "b" {
-				kind = "bigint"
-			}
-			columns[i] = fmt.Sprintf("$%d::%s[]", i+1, kind)
+			columns[i] = fmt.Sprintf("$%d::%s[]", i+1, typeOf(c))
 		}
 		return "SELECT * FROM unnest(" + strings.Join(columns, ", ") + ")"
 	})
+}
+
+// typeOf is the type of a column in the mark for rows.
+func typeOf(letter string) string {
+	if letter == "b" {
+		return "bigint"
+	}
+	return "text"
 }
 
 // bulkByRow runs the statement once a row; prepared, in one transaction, that is SQLite's fast way.
@@ -122,6 +129,19 @@ func bulkByArrays(ctx context.Context, t *tx, text string, rows [][]any, each fu
 			return err
 		}
 	}
+	args, err := arrays(rows)
+	if err != nil {
+		return err
+	}
+	if each == nil {
+		_, err := t.exec(ctx, text, args...)
+		return err
+	}
+	return t.query(ctx, text, each, args...)
+}
+
+// arrays makes a column of each place of rows.
+func arrays(rows [][]any) ([]any, error) {
 	args := make([]any, len(rows[0]))
 	for c := range args {
 		switch rows[0][c].(type) {
@@ -138,14 +158,10 @@ func bulkByArrays(ctx context.Context, t *tx, text string, rows [][]any, each fu
 			}
 			args[c] = column
 		default:
-			return daybook.New(daybook.CodeInternal, "bulk column %d is a %T: only string and int64 are", c, rows[0][c])
+			return nil, daybook.New(daybook.CodeInternal, "bulk column %d is a %T: only string and int64 are", c, rows[0][c])
 		}
 	}
-	if each == nil {
-		_, err := t.exec(ctx, text, args...)
-		return err
-	}
-	return t.query(ctx, text, each, args...)
+	return args, nil
 }
 
 func listAsJSON(values []string) (any, error) {

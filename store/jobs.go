@@ -11,8 +11,12 @@ import (
 	"github.com/daybook-run/daybook"
 )
 
-const selectJobs = `SELECT name, home, revision, since_us, definition, cursor_us, next_us, next_fire, first_seen_us, scanned_us, paused, paused_us, paused_by, paused_note,
-  fault, fault_us, retired_us, formerly, renamed_to FROM daybook_jobs ORDER BY name`
+const jobColumns = `SELECT name, home, revision, since_us, definition, cursor_us, next_us, next_fire, first_seen_us, scanned_us, paused, paused_us, paused_by, paused_note,
+  fault, fault_us, retired_us, formerly, renamed_to FROM daybook_jobs `
+
+const selectJobs = jobColumns + `ORDER BY name`
+
+const selectJob = jobColumns + `WHERE name = $1`
 
 func scanJob(rows *sql.Rows) (daybook.JobState, error) {
 	var j daybook.JobState
@@ -29,6 +33,16 @@ func scanJob(rows *sql.Rows) (daybook.JobState, error) {
 // JobStates implements daybook.Planner and daybook.Reader.
 func (s *Store) JobStates(ctx context.Context) ([]daybook.JobState, error) {
 	return s.jobStates(ctx, s.reader("read jobs"))
+}
+
+// JobState implements daybook.Reader.
+func (s *Store) JobState(ctx context.Context, job string) (st daybook.JobState, known bool, err error) {
+	err = s.read(ctx, "read job "+job, selectJob, func(rows *sql.Rows) (err error) {
+		known = true
+		st, err = scanJob(rows)
+		return err
+	}, job)
+	return st, known, err
 }
 
 func (s *Store) jobStates(ctx context.Context, q query) ([]daybook.JobState, error) {
@@ -74,84 +88,31 @@ func (s *Store) TakeRevisions(ctx context.Context, changes []daybook.Revision, r
 		if err != nil {
 			return err
 		}
-		known := make(map[string]daybook.JobState, len(states))
+		r := revising{now: now, known: make(map[string]daybook.JobState, len(states))}
 		for _, j := range states {
-			known[j.Name] = j
+			r.known[j.Name] = j
 		}
 		named := make(map[string]bool, len(changes))
 		for _, c := range changes {
 			named[c.Job.Name] = named[c.Job.Name] || !c.Gone
 		}
 		leaves := func(st daybook.JobState) bool { return retireOthers && st.Home == "" && !named[st.Name] }
-		if err := checkCarried(known, changes, leaves); err != nil {
+		if err := checkCarried(r.known, changes, leaves); err != nil {
 			return err
 		}
-		formerly := carried(known, changes)
-		var jobs, revisions [][]any
-		var taken []takenJob
+		r.formerly = carried(r.known, changes)
 		for _, c := range changes {
-			old, ok := known[c.Job.Name]
-			if c.Gone {
-				if ok && old.Home == c.Home && old.RetiredAt.IsZero() {
-					if err := t.retire(ctx, old, now); err != nil {
-						return err
-					}
-				}
-				continue
+			if err := t.revise(ctx, &r, c); err != nil {
+				return err
 			}
-			definition := c.Job.Canonical()
-			if ok && old.RetiredAt.IsZero() && old.Home != c.Home && old.Home != daybook.HomeOnce {
-				return elsewhere(old)
-			}
-			if !ok {
-				first, err := firstSight(c, known[c.Job.Formerly], now)
-				if err != nil {
+		}
+		if err := t.makeCurrent(ctx, &r); err != nil {
+			return err
+		}
+		for _, j := range states {
+			if leaves(j) && j.RetiredAt.IsZero() && !r.goesOn(j.Name) {
+				if err := t.retire(ctx, j, now); err != nil {
 					return err
-				}
-				taken = append(taken, takenJob{c, 1, first})
-				jobs = append(jobs, []any{c.Job.Name, c.Home, int64(1), us(now), string(definition), us(first.Cursor), us(first.FirstSeen), bit(first.Paused), us(first.PausedAt)})
-				revisions = append(revisions, []any{c.Job.Name, int64(1), us(now), string(definition)})
-				continue
-			}
-			if old.RetiredAt.IsZero() && old.Home == c.Home && string(old.Definition) == string(definition) {
-				continue
-			}
-			paused, err := t.changeJob(ctx, old, c, definition, now)
-			if err != nil {
-				return err
-			}
-			taken = append(taken, takenJob{c, old.Revision + 1, daybook.JobState{Paused: paused}})
-			revisions = append(revisions, []any{c.Job.Name, old.Revision + 1, us(now), string(definition)})
-		}
-		made := 0
-		if err := t.bulk(ctx, insertJobs, jobs, func(rows *sql.Rows) error {
-			made++
-			var name string
-			return rows.Scan(&name)
-		}); err != nil {
-			return err
-		}
-		if made != len(jobs) {
-			return errMet
-		}
-		if err := t.bulk(ctx, insertRevisions, revisions, nil); err != nil {
-			return err
-		}
-		for _, j := range taken {
-			names := formerly[j.c.Job.Name]
-			if err := t.carryOn(ctx, j, known, names, now); err != nil {
-				return err
-			}
-			if err := t.leaveOut(ctx, j.c, j.revision, names, now); err != nil {
-				return err
-			}
-		}
-		if retireOthers {
-			for _, j := range states {
-				if leaves(j) && j.RetiredAt.IsZero() && !slices.ContainsFunc(taken, func(t takenJob) bool { return slices.Contains(formerly[t.c.Job.Name], j.Name) }) {
-					if err := t.retire(ctx, j, now); err != nil {
-						return err
-					}
 				}
 			}
 		}
@@ -159,6 +120,80 @@ func (s *Store) TakeRevisions(ctx context.Context, changes []daybook.Revision, r
 		return err
 	})
 	return after, err
+}
+
+// revising is a set of definitions on its way to be the current one.
+type revising struct {
+	now             time.Time
+	known           map[string]daybook.JobState
+	formerly        map[string][]string // see carried
+	jobs, revisions [][]any             // to be written
+	taken           []takenJob
+}
+
+// goesOn reports whether a job that is taken carries a name on.
+func (r *revising) goesOn(name string) bool {
+	return slices.ContainsFunc(r.taken, func(t takenJob) bool { return slices.Contains(r.formerly[t.c.Job.Name], name) })
+}
+
+// take notes a definition that is made current.
+func (r *revising) take(c daybook.Revision, number int64, definition []byte, st daybook.JobState) {
+	r.taken = append(r.taken, takenJob{c, number, st})
+	r.revisions = append(r.revisions, []any{c.Job.Name, number, us(r.now), string(definition)})
+}
+
+// revise makes one change. One that changes nothing is none.
+func (t *tx) revise(ctx context.Context, r *revising, c daybook.Revision) error {
+	old, ok := r.known[c.Job.Name]
+	if c.Gone {
+		if ok && old.Home == c.Home && old.RetiredAt.IsZero() {
+			return t.retire(ctx, old, r.now)
+		}
+		return nil
+	}
+	definition := c.Job.Canonical()
+	switch {
+	case ok && old.RetiredAt.IsZero() && old.Home != c.Home && old.Home != daybook.HomeOnce:
+		return elsewhere(old)
+	case ok && old.RetiredAt.IsZero() && old.Home == c.Home && string(old.Definition) == string(definition):
+		return nil
+	case ok:
+		paused, err := t.changeJob(ctx, old, c, definition, r.now)
+		r.take(c, old.Revision+1, definition, daybook.JobState{Paused: paused})
+		return err
+	}
+	first, err := firstSight(c, r.known[c.Job.Formerly], r.now)
+	r.jobs = append(r.jobs, []any{c.Job.Name, c.Home, int64(1), us(r.now), string(definition), us(first.Cursor), us(first.FirstSeen), bit(first.Paused), us(first.PausedAt)})
+	r.take(c, 1, definition, first)
+	return err
+}
+
+// makeCurrent writes new jobs and the numbers of all that are taken, and what comes of them for what stands already.
+func (t *tx) makeCurrent(ctx context.Context, r *revising) error {
+	made := 0
+	if err := t.bulk(ctx, insertJobs, r.jobs, func(rows *sql.Rows) error {
+		made++
+		var name string
+		return rows.Scan(&name)
+	}); err != nil {
+		return err
+	}
+	if made != len(r.jobs) {
+		return errMet
+	}
+	if err := t.bulk(ctx, insertRevisions, r.revisions, nil); err != nil {
+		return err
+	}
+	for _, j := range r.taken {
+		names := r.formerly[j.c.Job.Name]
+		if err := t.carryOn(ctx, j, r.known, names, r.now); err != nil {
+			return err
+		}
+		if err := t.leaveOut(ctx, j.c, j.revision, names, r.now); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // elsewhere refuses a job that another program does: two that plan and run one name would do its windows by two meanings.

@@ -14,7 +14,7 @@ import (
 
 func postgres() *dialect {
 	return &dialect{
-		name: "postgres", rewrite: rewritePostgres, list: listAsArray, bulk: bulkByArrays,
+		name: "postgres", rewrite: rewritePostgres, list: listAsArray, bulk: bulkByArrays, together: togetherAtOnce, single: oneRowOf,
 		busy: postgresBusy, unique: func(err error) bool { return sqlState(err) == "23505" }, verify: verifyPostgres,
 		cut: postgresCut, readOnly: func(err error) bool { return sqlState(err) == "25006" }, advice: postgresAdvice, call: callNodes,
 		version: "SELECT 'PostgreSQL ' || current_setting('server_version')",
@@ -70,23 +70,41 @@ type calls struct {
 }
 
 // call tells other nodes, when the transaction commits, that it made a run due. called says how it ended.
-func (t *tx) call(ctx context.Context) (called func(committed bool), err error) {
-	c := &t.s.calls
+func (t *tx) call(ctx context.Context) error {
 	switch {
-	case !t.wakes || t.s.d.call == "":
-		return func(bool) {}, nil
-	case c.busy.CompareAndSwap(false, true):
-		return func(bool) {
-			c.busy.Store(false)
-			t.s.callOwed(ctx)
-		}, t.query(ctx, t.s.d.call, func(*sql.Rows) error { return nil })
+	case !t.wakes || t.s.d.call == "" || t.called != nil:
+		return nil
+	case t.calls(ctx):
+		return t.query(ctx, t.s.d.call, func(*sql.Rows) error { return nil })
 	}
-	return func(committed bool) {
+	t.called = func(committed bool) {
 		if committed {
-			c.owed.Store(true)
+			t.s.calls.owed.Store(true)
 			t.s.callOwed(ctx)
 		}
-	}, nil
+	}
+	return nil
+}
+
+// calls reports whether this transaction is the one that calls now. Then it must, and others may when it has ended.
+func (t *tx) calls(ctx context.Context) bool {
+	c := &t.s.calls
+	if !c.busy.CompareAndSwap(false, true) {
+		return false
+	}
+	t.called = func(bool) {
+		c.busy.Store(false)
+		t.s.callOwed(ctx)
+	}
+	return true
+}
+
+// withCall adds the call to statements that are sent together.
+func (t *tx) withCall(ctx context.Context, parts []*part) []*part {
+	if t.wakes && t.s.d.call != "" && t.called == nil && t.calls(ctx) {
+		parts = append(parts, one(t.s.d.call))
+	}
+	return parts
 }
 
 // callTimeout is how long a call by itself may take. One that fails is made up for by polling.

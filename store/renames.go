@@ -168,17 +168,3 @@ func under(name string, k daybook.Key) daybook.Key {
 	_, rest, _ := strings.Cut(string(k), ":")
 	return daybook.Key(name + ":" + rest)
 }
-
-// findEarlier looks a key up under the earlier names of its job, and holds the row until the transaction ends.
-func (t *tx) findEarlier(ctx context.Context, k daybook.Key, formerly []string) (*daybook.Run, error) {
-	for _, n := range formerly {
-		earlier := under(n, k)
-		if err := t.lockRun(ctx, earlier); err != nil {
-			return nil, err
-		}
-		if r, err := t.s.findRun(ctx, t.query, earlier); err != nil || r != nil {
-			return r, err
-		}
-	}
-	return nil, nil
-}

@@ -6,12 +6,16 @@ import (
 	"encoding/json"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/daybook-run/daybook"
 )
 
 // A run is read from daybook_runs and, while it is live, from daybook_live: what changes stands in the latter.
-const runColumns = `r.key, r.job, r.label, r.date, r.subject, r.parent, r.start_us, r.end_us, r.cover_start_us, r.cover_end_us,
+const runColumns = runFields + `
+  FROM daybook_runs r LEFT JOIN daybook_live l ON l.key = r.key`
+
+const runFields = `r.key, r.job, r.label, r.date, r.subject, r.parent, r.start_us, r.end_us, r.cover_start_us, r.cover_end_us,
   r.fire, r.zone, r.tzdata, r.priority, r.lane, COALESCE(l.home, r.home), r.effects, r.work, r.steps, r.line, r.serial, r.revision,
   r.covered_by, r.payload, r.payload_hash, r.triggers, r.refused, r.first_source, r.first_actor,
   r.created_us, r.not_before_us, r.started_us, r.ended_us, r.result, r.result_hash, r.counts, r.pruned_us,
@@ -19,21 +23,21 @@ const runColumns = `r.key, r.job, r.label, r.date, r.subject, r.parent, r.start_
   COALESCE(l.node, r.node), COALESCE(l.attempts, r.attempts), COALESCE(l.failures, r.failures), COALESCE(l.losses, r.losses),
   COALESCE(l.last_error, r.last_error), COALESCE(l.hold, ''), COALESCE(l.due_us, 0), COALESCE(l.lease_us, 0),
   COALESCE(l.asking, ''), COALESCE(l.claimed_us, 0), COALESCE(l.begun_us, 0), COALESCE(l.again, 0), COALESCE(l.cancelled_by, ''), COALESCE(l.marks, r.marks), COALESCE(l.denied, r.denied), COALESCE(l.frozen_us, 0), COALESCE(l.meant_us, 0),
-  r.fans, r.listed, COALESCE(l.rests, 0), (SELECT b.lapse FROM daybook_ledger b)
-  FROM daybook_runs r LEFT JOIN daybook_live l ON l.key = r.key`
+  r.fans, r.listed, COALESCE(l.rests, 0), (SELECT b.lapse FROM daybook_ledger b)`
 
-func scanRun(rows *sql.Rows) (*daybook.Run, error) {
+// scanRun reads a run, from behind what a statement tells before it.
+func scanRun(rows *sql.Rows, before ...any) (*daybook.Run, error) {
 	var r daybook.Run
 	var start, end, coverStart, coverEnd, steps, created, notBefore, started, ended, pruned int64
 	var frozen, meant, due, lease, claimed, begun, again, fans, rests int64
 	var payload, result, counts string
-	if err := rows.Scan(&r.Key, &r.Job, &r.Window.Label, &r.Window.Date, &r.Subject, &r.Parent, &start, &end, &coverStart, &coverEnd,
+	if err := rows.Scan(append(before, &r.Key, &r.Job, &r.Window.Label, &r.Window.Date, &r.Subject, &r.Parent, &start, &end, &coverStart, &coverEnd,
 		&r.Fire, &r.Zone, &r.TZData, &r.Priority, &r.Lane, &r.Home, &r.Effects, &r.Work, &steps, &r.Line, &r.Serial, &r.Revision,
 		&r.CoveredBy, &payload, &r.PayloadHash, &r.Triggers, &r.Refused, &r.FirstSource, &r.FirstActor,
 		&created, &notBefore, &started, &ended, &result, &r.ResultHash, &counts, &pruned,
 		&r.State, &r.Reason, &r.Fence, &r.Claim, &r.Node, &r.Attempts, &r.Failures, &r.Losses,
 		&r.LastError, &r.Hold, &due, &lease, &r.Asking, &claimed, &begun, &again, &r.CancelledBy, &r.Marks, &r.Denied, &frozen, &meant,
-		&fans, &r.Listed, &rests, &r.Lapse); err != nil {
+		&fans, &r.Listed, &rests, &r.Lapse)...); err != nil {
 		return nil, err
 	}
 	r.Window.Start, r.Window.End = at(start), at(end)
@@ -96,15 +100,18 @@ func (s *Store) findRun(ctx context.Context, q query, k daybook.Key) (*daybook.R
 	if err != nil || found == nil {
 		return nil, err
 	}
-	if err := s.recall(ctx, q, found); err != nil {
+	if err := s.loadMarks(ctx, q, found); err != nil {
 		return nil, err
 	}
-	if marks(found) && (found.Fence > 0 || len(found.Doubts) > 0) {
-		if err := s.loadSteps(ctx, q, []*daybook.Run{found}); err != nil {
-			return nil, err
-		}
-	}
 	return found, s.loadLetter(ctx, q, found)
+}
+
+// loadMarks gives a run its effect or steps, and what the ledger may have forgotten of them.
+func (s *Store) loadMarks(ctx context.Context, q query, r *daybook.Run) error {
+	if err := s.recall(ctx, q, r); err != nil || !marks(r) || r.Fence == 0 && len(r.Doubts) == 0 {
+		return err
+	}
+	return s.loadSteps(ctx, q, []*daybook.Run{r})
 }
 
 // loadLetter gives a run its newest letter.
@@ -173,17 +180,7 @@ FROM v WHERE TRUE`
 func (t *tx) insertRuns(ctx context.Context, runs []*daybook.Run) (map[daybook.Key]bool, error) {
 	rows := make([][]any, len(runs))
 	for i, r := range runs {
-		state, reason, ended := string(r.State), string(r.Reason), int64(0)
-		t.wakes = t.wakes || r.State.Live() && r.Hold == "" && !r.Due.After(r.CreatedAt)
-		if r.State.Live() {
-			state, reason = "", ""
-		} else {
-			ended = us(r.CreatedAt)
-		}
-		rows[i] = []any{string(r.Key), r.Job, r.Window.Label, r.Window.Date, r.Subject, string(r.Parent), us(r.Window.Start), us(r.Window.End),
-			us(r.Cover.Start), us(r.Cover.End), r.Fire, r.Zone, r.TZData, string(r.Priority), string(r.Lane), r.Home, string(r.Effects),
-			string(r.Work), bit(r.Steps), r.Line, r.Serial, r.Revision, state, reason, string(r.CoveredBy), cleanJSON(r.Input), r.PayloadHash,
-			int64(r.Triggers), string(r.FirstSource), clean(r.FirstActor, daybook.MaxActorBytes), us(r.CreatedAt), us(r.NotBefore), ended, r.Listed}
+		rows[i] = t.runRow(r)
 	}
 	fresh := make(map[daybook.Key]bool, len(runs))
 	err := t.bulk(ctx, insertRuns, rows, func(rows *sql.Rows) error {
@@ -198,15 +195,59 @@ func (t *tx) insertRuns(ctx context.Context, runs []*daybook.Run) (map[daybook.K
 	rows = rows[:0]
 	for _, r := range runs {
 		if r.State.Live() && fresh[r.Key] {
-			hold := r.Hold
-			if hold == daybook.ReasonFrozen { // its instant says so
-				hold = ""
-			}
-			rows = append(rows, []any{string(r.Key), r.Job, string(r.State), string(r.Reason), string(hold), us(r.Due), string(r.Priority),
-				string(r.Lane), r.Home, r.Line, us(r.Window.Start), r.Serial, string(r.Parent), bit(r.MarksEffects())})
+			rows = append(rows, liveRow(r))
 		}
 	}
 	return fresh, t.bulk(ctx, insertLive, rows, nil)
+}
+
+// runRow is a new run in the ledger of keys. Others are called when it is due.
+func (t *tx) runRow(r *daybook.Run) []any {
+	state, reason, ended := string(r.State), string(r.Reason), int64(0)
+	t.wakes = t.wakes || r.State.Live() && r.Hold == "" && !r.Due.After(r.CreatedAt)
+	if r.State.Live() {
+		state, reason = "", ""
+	} else {
+		ended = us(r.CreatedAt)
+	}
+	return []any{string(r.Key), r.Job, r.Window.Label, r.Window.Date, r.Subject, string(r.Parent), us(r.Window.Start), us(r.Window.End),
+		us(r.Cover.Start), us(r.Cover.End), r.Fire, r.Zone, r.TZData, string(r.Priority), string(r.Lane), r.Home, string(r.Effects),
+		string(r.Work), bit(r.Steps), r.Line, r.Serial, r.Revision, state, reason, string(r.CoveredBy), cleanJSON(r.Input), r.PayloadHash,
+		int64(r.Triggers), string(r.FirstSource), clean(r.FirstActor, daybook.MaxActorBytes), us(r.CreatedAt), us(r.NotBefore), ended, r.Listed}
+}
+
+// liveRow is one that is to be done, in the table of what is live.
+func liveRow(r *daybook.Run) []any {
+	return []any{string(r.Key), r.Job, string(r.State), string(r.Reason), string(heldBy(r)), us(r.Due), string(r.Priority),
+		string(r.Lane), r.Home, r.Line, us(r.Window.Start), r.Serial, string(r.Parent), bit(r.MarksEffects())}
+}
+
+// heldBy is why a run is out of the index of what is due. A freeze does not take it out: its instant says so.
+func heldBy(r *daybook.Run) daybook.Reason {
+	if r.Hold == daybook.ReasonFrozen {
+		return ""
+	}
+	return r.Hold
+}
+
+// asStored is a new run as it is read once runRow and liveRow are written, in a ledger that never forgot.
+func asStored(made *daybook.Run) *daybook.Run {
+	kept := func(t time.Time) time.Time { return at(us(t)) }
+	r := &daybook.Run{Key: made.Key, Job: made.Job, Fire: made.Fire, Subject: made.Subject, Parent: made.Parent, Priority: made.Priority, Lane: made.Lane,
+		Effects: made.Effects, Work: made.Work, Steps: made.Steps, Revision: made.Revision, Zone: made.Zone, TZData: made.TZData,
+		State: made.State, Reason: made.Reason, Home: made.Home, Line: made.Line, Serial: made.Serial, CoveredBy: made.CoveredBy, Listed: made.Listed,
+		Input: raw(cleanJSON(made.Input)), PayloadHash: made.PayloadHash, Triggers: made.Triggers,
+		FirstSource: made.FirstSource, FirstActor: clean(made.FirstActor, daybook.MaxActorBytes),
+		CreatedAt: kept(made.CreatedAt), NotBefore: kept(made.NotBefore),
+		Window: daybook.Window{Label: made.Window.Label, Date: made.Window.Date, Start: kept(made.Window.Start), End: kept(made.Window.End)},
+		Cover:  daybook.Bounds{Start: kept(made.Cover.Start), End: kept(made.Cover.End)},
+	}
+	if r.State.Live() {
+		r.Hold, r.Due = heldBy(made), kept(made.Due)
+	} else {
+		r.EndedAt = r.CreatedAt
+	}
+	return r
 }
 
 const insertTriggers = `WITH v (key, id, job, source, outcome, actor, note, fire, at_us, payload_hash) AS (/*rows t t t t t t t t b t*/)
@@ -237,6 +278,9 @@ func (t *tx) insertTrigger(ctx context.Context, g *daybook.Trigger) (int64, erro
 	return t.exec(ctx, insertOneTrigger, t.triggerRow(g)...)
 }
 
+const countTriggers = `WITH v (key, refused) AS (/*rows t b*/)
+UPDATE daybook_runs SET triggers = daybook_runs.triggers + 1, refused = daybook_runs.refused + v.refused FROM v WHERE daybook_runs.key = v.key`
+
 const countTrigger = `UPDATE daybook_runs SET triggers = triggers + 1, refused = refused + $2 WHERE key = $1`
 
 const insertActivity = `INSERT INTO daybook_activity (id, at_us, actor, action, key, job, note, state_before, state_after)
@@ -246,13 +290,16 @@ func (t *tx) insertActivity(ctx context.Context, a *daybook.Activity) error {
 	if a == nil {
 		return nil
 	}
+	_, err := t.exec(ctx, insertActivity, t.activityRow(a)...)
+	return err
+}
+
+func (t *tx) activityRow(a *daybook.Activity) []any {
 	id := a.ID
 	if id == "" {
 		id = t.s.newID()
 	}
-	_, err := t.exec(ctx, insertActivity, id, us(a.At), clean(a.Actor, daybook.MaxActorBytes), a.Action, string(a.Key), a.Job,
-		clean(a.Note, daybook.MaxReasonBytes), a.Before, a.After)
-	return err
+	return []any{id, us(a.At), clean(a.Actor, daybook.MaxActorBytes), a.Action, string(a.Key), a.Job, clean(a.Note, daybook.MaxReasonBytes), a.Before, a.After}
 }
 
 // One alert a kind, job and key stands open; a further one renews its text and its time.

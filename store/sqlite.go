@@ -12,7 +12,7 @@ import (
 
 func sqlite() *dialect {
 	return &dialect{
-		name: "sqlite", rewrite: rewriteSQLite, list: listAsJSON, bulk: bulkByRow,
+		name: "sqlite", rewrite: rewriteSQLite, list: listAsJSON, bulk: bulkByRow, together: togetherByTurns, single: func(statement string) string { return statement },
 		busy: sqliteBusy, unique: sqliteUnique, verify: verifySQLite,
 		cut: never, readOnly: never, advice: func(error) (daybook.Text, bool) { return daybook.Text{}, false },
 		version: "SELECT 'SQLite ' || sqlite_version()",
@@ -24,7 +24,7 @@ func never(error) bool { return false }
 
 // oneRow has the statements of the hot path once more, for one row: for those above SQLite would fill a table of one row
 // each time.
-var oneRow = map[string]string{moveLive: moveLiveRow, takeLive: takeLiveRow, endRuns: endRunsRow}
+var oneRow = map[string]string{moveLive: moveLiveRow, takeLive: takeLiveRow, endRuns: endRunsRow, countTriggers: countTrigger}
 
 // The drivers name the result code in their texts; importing one to compare numbers is not allowed here, for two copies
 // of SQLite in one process break each other's locks.

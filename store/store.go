@@ -133,9 +133,10 @@ type tx struct {
 	used map[string]*sql.Stmt // SQLite: by text, bound to this transaction
 	// PostgreSQL: the plans of this transaction do not depend on how many rows come with a statement.
 	pinned bool
-	guest  bool    // the transaction is the caller's: nothing is prepared for it
-	wakes  bool    // it makes a run due: other nodes are called when it commits
-	ended  []ended // what was moved and has a serial key: see freeSerial
+	guest  bool                 // the transaction is the caller's: nothing is prepared for it
+	wakes  bool                 // it makes a run due: other nodes are called when it commits
+	called func(committed bool) // what comes after it, once it was seen to that they are: see tx.call
+	ended  []ended              // what was moved and has a serial key: see freeSerial
 }
 
 // exec runs a statement and returns how many rows it changed.

@@ -2,18 +2,28 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"github.com/daybook-run/daybook"
 )
 
-const lockRun = `SELECT key FROM daybook_runs WHERE key = $1 FOR UPDATE`
-
 const refuseLetter = `UPDATE daybook_letters SET refused = refused + 1 WHERE key = $1 AND state = 'open'`
 
 // coverDepth bounds how often an answer follows covered_by: a covering run is never covered itself for long.
 const coverDepth = 3
+
+// knock is one trigger on its way to its answer.
+type knock struct {
+	id, hash string // of the trigger, and of its payload
+	now      time.Time
+	ask      daybook.Ask // Key is that of the row that answers, perhaps under an earlier name of the job
+	template *daybook.Run
+
+	asked
+	freezes []daybook.Freeze // that may put off what it makes, or makes go on
+	reply   daybook.Reply
+	run     *daybook.Run // as it stands afterwards; nil: there is none
+}
 
 // Trigger implements daybook.Desk.
 func (s *Store) Trigger(ctx context.Context, a daybook.Ask, template *daybook.Run, now time.Time) (daybook.Reply, *daybook.Run, error) {
@@ -21,303 +31,244 @@ func (s *Store) Trigger(ctx context.Context, a daybook.Ask, template *daybook.Ru
 	if err != nil {
 		return daybook.Reply{}, nil, err
 	}
-	var reply daybook.Reply
-	var run *daybook.Run
-	id := s.newID()
 	if a.Take != nil {
 		take, claim := *a.Take, a.Take.NewID()
 		take.NewID, a.Take = func() string { return claim }, &take
 	}
-	var recorded daybook.Key // under an earlier name of the job, perhaps
+	k := knock{id: s.newID(), ask: a}
 	mine := func(ctx context.Context, t *tx) (bool, error) {
-		return exists(selectTrigger, string(recorded), id)(ctx, t)
+		return exists(selectTrigger, string(k.ask.Key), k.id)(ctx, t)
 	}
 	err = s.provedWrite(ctx, "trigger "+string(a.Key), mine, func(ctx context.Context, t *tx) error {
-		reply, run = daybook.Reply{}, nil
-		as, err := t.standing(ctx, a, hash)
-		if err != nil {
-			return err
-		}
-		standing, found, a := as.Standing, as.found, a
-		if found != nil {
-			a.Key = found.Key
-		}
-		freezes, err := t.standingFreezes(ctx, a.Freezes, now)
-		if err != nil {
-			return err
-		}
-		if standing.Held == "" && template != nil && !daybook.FrozenUntil(freezes, template.Priority, now).IsZero() {
-			standing.Held = daybook.ReasonFrozen
-		}
-		reply = daybook.Decide(a, standing)
-		answered := found
-		follow := !standing.OtherPayload && a.By() != daybook.SourceReplay && !byClock(a.By())
-		for depth := 0; follow && answered != nil && answered.State == daybook.Coalesced; depth++ {
-			// It is answered as its covering run is.
-			cover, err := s.findRun(ctx, t.query, answered.CoveredBy)
-			if err != nil {
-				return err
-			}
-			if cover == nil || depth == coverDepth {
-				reply = daybook.Decide(a, standing)
-				break
-			}
-			answered = cover
-			about := a
-			about.Payload = nil
-			stands, err := t.standingOf(ctx, cover, "")
-			if err != nil {
-				return err
-			}
-			reply = daybook.Decide(about, stands)
-			if reply.Act != daybook.ActNone { // what it asks for is asked of the covering run, by its own key
-				reply = daybook.Decide(a, standing)
-				break
-			}
-		}
-		hold := standing.Held
-		if standing.Paused {
-			hold = daybook.ReasonPaused
-		}
-		if as.renamedTo != "" && found == nil && reply.Act != daybook.ActNone {
-			return carriedOn(a.Key.Job(), as.renamedTo)
-		}
-		if template != nil && len(as.formerly) > 0 {
-			lined := *template
-			lined.LineUp(as.formerly)
-			template = &lined
-		}
-		made, err := t.act(ctx, reply.Act, a, found, template, hold, hash, now)
-		if err != nil {
-			return err
-		}
-		if reply.Act != daybook.ActNone && len(freezes) > 0 {
-			if err := t.land(ctx, []string{string(a.Key)}, a.Freezes, now); err != nil {
+		k = knock{id: k.id, hash: hash, now: now, ask: a, template: template}
+		for _, part := range []func(context.Context, *knock) error{t.stand, t.decide, t.carryOut, t.read, t.take} {
+			if err := part(ctx, &k); err != nil {
 				return err
 			}
 		}
-		recorded = a.Key
-		if err := t.insertTriggers(ctx, []*daybook.Trigger{record(id, a, reply, hash, now)}); err != nil {
-			return err
-		}
-		if act := a.Activity(reply, now); act != nil {
-			if err := t.insertActivity(ctx, act); err != nil {
-				return err
-			}
-		}
-		if !made {
-			if _, err := t.exec(ctx, countTrigger, string(a.Key), bit(reply.Outcome == daybook.Refused)); err != nil {
-				return err
-			}
-		}
-		if reply.Outcome == daybook.Refused && found != nil {
-			if _, err := t.exec(ctx, refuseLetter, string(a.Key)); err != nil {
-				return err
-			}
-		}
-		if found != nil && reply.Act == daybook.ActNone { // nothing changed but what was counted
-			found.Triggers++
-			if reply.Outcome == daybook.Refused {
-				found.Refused++
-				if found.Letter != nil && found.Letter.State == daybook.LetterOpen {
-					found.Letter.Refused++
-				}
-			}
-			run = found
-		} else if run, err = s.findRun(ctx, t.query, a.Key); err != nil {
-			return err
-		}
-		if a.Take == nil || run == nil || reply.Outcome == daybook.Refused || run.Reason == daybook.ReasonSettling {
-			return nil
-		}
-		take := *a.Take
-		take.Key = run.Key // which may stand under an earlier name of the job
-		taken, err := t.claim(ctx, take, now)
-		if err != nil && s.d.unique(err) {
-			return errMet // another run of its line was claimed at once: seen when it is done again
-		}
-		if len(taken) == 1 {
-			run = taken[0]
-		} else if err == nil { // it may have been put off, or come to wait for its serial key
-			run, err = s.findRun(ctx, t.query, run.Key)
-		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return daybook.Reply{}, nil, err
 	}
-	return reply, run, nil
+	return k.reply, k.run, nil
+}
+
+// decide answers by what is known.
+func (t *tx) decide(ctx context.Context, k *knock) (err error) {
+	if k.freezes = k.ask.Freezes; k.frozen {
+		if k.freezes, err = t.standingFreezes(ctx, k.ask.Freezes, k.now); err != nil {
+			return err
+		}
+	}
+	if k.Held == "" && k.template != nil && !daybook.FrozenUntil(k.freezes, k.template.Priority, k.now).IsZero() {
+		k.Held = daybook.ReasonFrozen
+	}
+	k.reply = daybook.Decide(k.ask, k.Standing)
+	if k.renamedTo != "" && k.found == nil && k.reply.Act != daybook.ActNone {
+		return carriedOn(k.ask.Key.Job(), k.renamedTo)
+	}
+	if k.found == nil || k.OtherPayload || k.ask.By() == daybook.SourceReplay || byClock(k.ask.By()) {
+		return nil
+	}
+	return t.decideByCover(ctx, k)
+}
+
+// decideByCover answers a run that is covered as its covering run is. What is asked for of that one is asked by its own key.
+func (t *tx) decideByCover(ctx context.Context, k *knock) error {
+	covered, own := k.found, k.reply
+	for depth := 0; covered.State == daybook.Coalesced; depth++ {
+		cover, err := t.s.findRun(ctx, t.query, covered.CoveredBy)
+		if err != nil {
+			return err
+		}
+		k.reply = own
+		if cover == nil || depth == coverDepth {
+			return nil
+		}
+		about := k.ask
+		about.Payload = nil
+		stands, err := t.standingOf(ctx, cover, "")
+		if err != nil {
+			return err
+		}
+		reply := daybook.Decide(about, stands)
+		if reply.Act != daybook.ActNone {
+			return nil
+		}
+		covered, k.reply = cover, reply
+	}
+	return nil
+}
+
+// carryOut does what the answer says, and records the trigger, counted on the row that answers.
+func (t *tx) carryOut(ctx context.Context, k *knock) error {
+	if k.found != nil {
+		if err := t.goesOn(ctx, k); err != nil {
+			return err
+		}
+	}
+	var w knocked
+	if err := t.gather(&w, k); err != nil {
+		return err
+	}
+	if err := t.writeKnocked(ctx, &w); err != nil || k.reply.Act == daybook.ActNone || len(k.freezes) == 0 {
+		return err
+	}
+	return t.land(ctx, []string{string(k.ask.Key)}, k.ask.Freezes, k.now)
+}
+
+// knocked are the rows that triggers bring.
+type knocked struct {
+	runs, live, triggers, counts [][]any
+	more                         []*part
+}
+
+// gather adds the rows of one.
+func (t *tx) gather(w *knocked, k *knock) error {
+	if k.makes() {
+		r, err := k.fresh()
+		if err != nil {
+			return err
+		}
+		k.run, w.runs = r, append(w.runs, t.runRow(r))
+		if r.State.Live() {
+			w.live = append(w.live, liveRow(r))
+		}
+	}
+	w.triggers = append(w.triggers, t.triggerRow(k.record()))
+	if act := k.ask.Activity(k.reply, k.now); act != nil {
+		w.more = append(w.more, one(insertActivity, t.activityRow(act)...))
+	}
+	if k.found == nil {
+		return nil
+	}
+	refused := k.reply.Outcome == daybook.Refused
+	w.counts = append(w.counts, []any{string(k.ask.Key), bit(refused)})
+	if refused && k.found.Letter != nil {
+		w.more = append(w.more, one(refuseLetter, string(k.ask.Key)))
+	}
+	return nil
+}
+
+// writeKnocked writes them.
+func (t *tx) writeKnocked(ctx context.Context, w *knocked) error {
+	made := &part{statement: insertRuns, rows: w.runs}
+	var parts []*part
+	for _, p := range []*part{made, {statement: insertLive, rows: w.live}, {statement: insertTriggers, rows: w.triggers}, {statement: countTriggers, rows: w.counts}} {
+		if len(p.rows) > 0 {
+			parts = append(parts, p)
+		}
+	}
+	err := t.together(ctx, t.withCall(ctx, append(parts, w.more...)))
+	if len(w.runs) > 0 && (err == nil && int(made.wrote) < len(w.runs) || err != nil && t.s.d.unique(err)) {
+		return errMet // made by another between the look and now: it is met when all is done again
+	}
+	return err
+}
+
+// makes reports whether the answer is a new row.
+func (k *knock) makes() bool {
+	switch k.reply.Act {
+	case daybook.ActCreate, daybook.ActCreateHeld, daybook.ActSkipPaused, daybook.ActRunSkipped:
+		return k.found == nil
+	}
+	return false
+}
+
+// fresh is the row of a new key.
+func (k *knock) fresh() (*daybook.Run, error) {
+	if k.template == nil {
+		return nil, daybook.Invalid("there is no run %s, and nothing says how to make it", k.ask.Key)
+	}
+	r := *k.template
+	r.LineUp(k.formerly)
+	r.Input, r.PayloadHash = k.ask.Payload, k.hash
+	r.FirstSource, r.FirstActor, r.Triggers = k.ask.Source, k.ask.Actor, 1
+	switch k.reply.Act {
+	case daybook.ActCreateHeld, daybook.ActRunSkipped:
+		if r.Hold = k.Held; k.Paused {
+			r.Hold = daybook.ReasonPaused
+		}
+	case daybook.ActSkipPaused:
+		r.State, r.Reason = daybook.Skipped, daybook.ReasonPaused
+	}
+	return &r, nil
+}
+
+// goesOn makes the run that was found go on, when the answer says so.
+func (t *tx) goesOn(ctx context.Context, k *knock) error {
+	switch k.reply.Act {
+	case daybook.ActRunSkipped:
+		if err := k.found.Emptied(); err != nil {
+			return err
+		}
+		return t.move(ctx, k.found.RunSkipped(k.now))
+	case daybook.ActAgain:
+		if err := k.found.Emptied(); err != nil {
+			return err
+		}
+		return t.move(ctx, k.found.FurtherAttempt(k.now))
+	case daybook.ActReplay:
+		m, err := k.found.Replay(k.ask.Actor, k.ask.Note, k.now)
+		if err != nil {
+			return err
+		}
+		return t.move(ctx, m)
+	}
+	return nil
+}
+
+// read finds the run as it stands afterwards. What only this transaction has written is known without asking.
+func (t *tx) read(ctx context.Context, k *knock) (err error) {
+	switch {
+	case k.found != nil && k.reply.Act == daybook.ActNone:
+		k.run = k.found
+		k.run.Triggers++
+		if k.reply.Outcome != daybook.Refused {
+			return nil
+		}
+		k.run.Refused++
+		if l := k.run.Letter; l != nil && l.State == daybook.LetterOpen {
+			l.Refused++
+		}
+	case k.found == nil && k.run == nil:
+	case k.found == nil && len(k.freezes) == 0 && k.lapse == 0:
+		k.run = asStored(k.run)
+	default:
+		k.run, err = t.s.findRun(ctx, t.query, k.ask.Key)
+	}
+	return err
+}
+
+// take claims the run for whoever asks, when it may be tried now.
+func (t *tx) take(ctx context.Context, k *knock) error {
+	if k.ask.Take == nil || k.run == nil || k.reply.Outcome == daybook.Refused || k.run.Reason == daybook.ReasonSettling {
+		return nil
+	}
+	take := *k.ask.Take
+	take.Key = k.run.Key // which may stand under an earlier name of the job
+	taken, err := t.claim(ctx, take, k.now)
+	switch {
+	case err != nil && t.s.d.unique(err):
+		return errMet // another run of its line was claimed at once: seen when it is done again
+	case err != nil:
+		return err
+	case len(taken) == 1:
+		k.run = taken[0]
+		return nil
+	}
+	k.run, err = t.s.findRun(ctx, t.query, k.run.Key) // it may have been put off, or come to wait for its serial key
+	return err
 }
 
 func byClock(s daybook.Source) bool {
 	return s == daybook.SourceSchedule || s == daybook.SourceCatchup || s == daybook.SourceBackfill
 }
 
-func record(id string, a daybook.Ask, reply daybook.Reply, hash string, now time.Time) *daybook.Trigger {
-	return &daybook.Trigger{ID: id, Key: a.Key, Job: a.Key.Job(), Source: a.Source, Outcome: reply.Outcome, Actor: a.Actor, Note: a.Note,
-		Fire: a.Fire, At: now, PayloadHash: hash}
-}
-
-const selectJobStanding = `SELECT paused, formerly, renamed_to FROM daybook_jobs WHERE name = $1 /*shared*/`
-
-const selectHold = `SELECT name FROM daybook_holds WHERE name = 'clock' /*shared*/`
-
-const selectHoldings = `SELECT name FROM daybook_holds WHERE name IN ('clock', 'restored') ORDER BY name /*share*/`
-
-const selectSpanAt = `SELECT job, from_us, to_us, from_label, to_label, windows, reason, revision, decided_us
-FROM daybook_spans WHERE job = $1 AND to_us >= $2 AND from_us <= $2 ORDER BY to_us LIMIT 1`
-
-// asked is what is known about a key that somebody asks for.
-type asked struct {
-	daybook.Standing
-	found     *daybook.Run // its row, perhaps under an earlier name of the job
-	formerly  []string     // those names, of a key without a row under the job's own
-	renamedTo string       // the job that carries on what stands under this one's name
-}
-
-// standing reads what is known about a key, and holds its row until the transaction ends.
-func (t *tx) standing(ctx context.Context, a daybook.Ask, hash string) (asked, error) {
-	if err := t.lockRun(ctx, a.Key); err != nil {
-		return asked{}, err
-	}
-	found, err := t.s.findRun(ctx, t.query, a.Key)
-	if err != nil {
-		return asked{}, err
-	}
-	if found != nil {
-		stands, err := t.standingOf(ctx, found, hash)
-		return asked{Standing: stands, found: found}, err
-	}
-	as := asked{Standing: daybook.Standing{NotOpen: a.NotOpen, EventJob: a.EventJob}}
-	if err := t.query(ctx, selectJobStanding, func(rows *sql.Rows) error {
-		var paused int64
-		var formerly string
-		err := rows.Scan(&paused, &formerly, &as.renamedTo)
-		as.Paused, as.formerly = paused != 0, splitNames(formerly)
-		return err
-	}, a.Key.Job()); err != nil {
-		return as, err
-	}
-	if found, err = t.findEarlier(ctx, a.Key, as.formerly); err != nil || found != nil {
-		if found != nil {
-			as.found = found
-			as.Standing, err = t.standingOf(ctx, found, hash)
-		}
-		return as, err
-	}
-	if a.Effects == daybook.Once {
-		if err := t.query(ctx, selectHoldings, func(rows *sql.Rows) error {
-			var name string
-			err := rows.Scan(&name)
-			if as.Held = daybook.ReasonClock; name == daybook.HoldRestored {
-				as.Held = daybook.ReasonRestored
-			}
-			return err
-		}); err != nil {
-			return as, err
-		}
-	}
-	for _, n := range append([]string{a.Key.Job()}, as.formerly...) {
-		if a.FireAt.IsZero() || as.Exists {
-			break
-		}
-		span, ok, err := t.spanAt(ctx, n, a.FireAt)
-		if err != nil {
-			return as, err
-		}
-		if ok {
-			as.Exists, as.State, as.SpanReason = true, daybook.Skipped, span.Reason
-		}
-	}
-	return as, nil
-}
-
-// lockRun holds the row of a key until the transaction ends.
-func (t *tx) lockRun(ctx context.Context, k daybook.Key) error {
-	if t.s.d.name != "postgres" {
-		return nil
-	}
-	return t.query(ctx, lockRun, func(*sql.Rows) error { return nil }, string(k))
-}
-
-func (t *tx) spanAt(ctx context.Context, job string, fire time.Time) (daybook.Span, bool, error) {
-	var span daybook.Span
-	ok := false
-	err := t.query(ctx, selectSpanAt, func(rows *sql.Rows) (err error) {
-		ok = true
-		span, err = scanSpan(rows)
-		return err
-	}, job, us(fire))
-	return span, ok, err
-}
-
-func scanSpan(rows *sql.Rows) (daybook.Span, error) {
-	var sp daybook.Span
-	var from, to, decided int64
-	err := rows.Scan(&sp.Job, &from, &to, &sp.FromLabel, &sp.ToLabel, &sp.Count, &sp.Reason, &sp.Revision, &decided)
-	sp.From, sp.To, sp.DecidedAt = at(from), at(to), at(decided)
-	return sp, err
-}
-
-func (t *tx) standingOf(ctx context.Context, r *daybook.Run, hash string) (daybook.Standing, error) {
-	s := daybook.Standing{Exists: true, State: r.State, Effects: r.Effects, Undone: r.Reason == daybook.ReasonUndone, Undoing: r.Reason == daybook.ReasonUndoing,
-		OtherPayload: hash != "" && hash != r.PayloadHash}
-	if r.Letter != nil {
-		s.LetterKind, s.LetterState = r.Letter.Kind, r.Letter.State
-	}
-	if !r.FannedOut() {
-		return s, nil
-	}
-	var f daybook.Fanout
-	err := t.standOf(ctx, r.Key, &f, 1, r.CreatedAt)
-	return s.With(f), err
-}
-
-// act carries out what the table says. made is true when the key's row was written by it, with this trigger counted.
-func (t *tx) act(ctx context.Context, act daybook.Act, a daybook.Ask, found, template *daybook.Run, hold daybook.Reason, hash string, now time.Time) (made bool, err error) {
-	switch act {
-	case daybook.ActCreate, daybook.ActCreateHeld, daybook.ActSkipPaused, daybook.ActRunSkipped:
-		if found == nil {
-			return true, t.create(ctx, act, a, template, hold, hash, now)
-		}
-		if err := found.Emptied(); err != nil {
-			return false, err
-		}
-		return false, t.move(ctx, found.RunSkipped(now))
-	case daybook.ActAgain:
-		if err := found.Emptied(); err != nil {
-			return false, err
-		}
-		return false, t.move(ctx, found.FurtherAttempt(now))
-	case daybook.ActReplay:
-		m, err := found.Replay(a.Actor, a.Note, now)
-		if err != nil {
-			return false, err
-		}
-		return false, t.move(ctx, m)
-	}
-	return false, nil
-}
-
-func (t *tx) create(ctx context.Context, act daybook.Act, a daybook.Ask, template *daybook.Run, hold daybook.Reason, hash string, now time.Time) error {
-	if template == nil {
-		return daybook.Invalid("there is no run %s, and nothing says how to make it", a.Key)
-	}
-	r := *template
-	r.Input, r.PayloadHash = a.Payload, hash
-	r.FirstSource, r.FirstActor, r.Triggers = a.Source, a.Actor, 1
-	switch act {
-	case daybook.ActCreateHeld, daybook.ActRunSkipped:
-		r.Hold = hold
-	case daybook.ActSkipPaused:
-		r.State, r.Reason = daybook.Skipped, daybook.ReasonPaused
-	}
-	fresh, err := t.insertRuns(ctx, []*daybook.Run{&r})
-	if err == nil && !fresh[r.Key] {
-		// Made by another between the look-up and now; the whole transaction is done again and meets it.
-		return errMet
-	}
-	return err
+func (k *knock) record() *daybook.Trigger {
+	return &daybook.Trigger{ID: k.id, Key: k.ask.Key, Job: k.ask.Key.Job(), Source: k.ask.Source, Outcome: k.reply.Outcome, Actor: k.ask.Actor,
+		Note: k.ask.Note, Fire: k.ask.Fire, At: k.now, PayloadHash: k.hash}
 }
 
 // move applies one transition inside a larger transaction.

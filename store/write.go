@@ -85,8 +85,12 @@ func (s *Store) once(ctx context.Context, do func(context.Context, *tx) error) (
 	if err != nil {
 		return err
 	}
-	called := func(bool) {}
-	defer func() { called(err == nil) }() // after the connection was given back, for it may take one
+	t := &tx{s: s}
+	defer func() { // after the connection was given back, for it may take one
+		if t.called != nil {
+			t.called(err == nil)
+		}
+	}()
 	defer func() {
 		if err != nil && s.d.readOnly(err) {
 			_ = c.Raw(func(any) error { return driver.ErrBadConn })
@@ -95,18 +99,16 @@ func (s *Store) once(ctx context.Context, do func(context.Context, *tx) error) (
 			err = closed
 		}
 	}()
-	inner, err := c.BeginTx(ctx, nil)
-	if err != nil {
+	if t.Tx, err = c.BeginTx(ctx, nil); err != nil {
 		return err
 	}
-	t := &tx{Tx: inner, s: s}
 	if err = do(ctx, t); err != nil {
-		return errors.Join(err, ignoreDone(inner.Rollback()))
+		return errors.Join(err, ignoreDone(t.Rollback()))
 	}
-	if called, err = t.call(ctx); err != nil {
-		return errors.Join(err, ignoreDone(inner.Rollback()))
+	if err = t.call(ctx); err != nil {
+		return errors.Join(err, ignoreDone(t.Rollback()))
 	}
-	if err = inner.Commit(); err != nil && s.d.cut(err) {
+	if err = t.Commit(); err != nil && s.d.cut(err) {
 		return lostAnswer{err}
 	}
 	return err

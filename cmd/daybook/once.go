@@ -304,21 +304,15 @@ func (a *app) definedJob(ctx context.Context, l *ledger, name string) (*daybook.
 			return &j.Job, nil
 		}
 	}
-	states, err := l.Store().JobStates(ctx)
+	st, ok, err := l.Store().JobState(ctx, name)
+	if err != nil || !ok || st.Home == daybook.HomeOnce || !st.RetiredAt.IsZero() {
+		return nil, err
+	}
+	j, err := daybook.JobFromCanonical(st.Definition)
 	if err != nil {
 		return nil, err
 	}
-	for _, st := range states {
-		if st.Name != name || st.Home == daybook.HomeOnce || !st.RetiredAt.IsZero() {
-			continue
-		}
-		j, err := daybook.JobFromCanonical(st.Definition)
-		if err != nil {
-			return nil, err
-		}
-		return &j, l.Define(engine.Definition{Job: j})
-	}
-	return nil, nil
+	return &j, l.Define(engine.Definition{Job: j})
 }
 
 // sameAs refuses flags that say otherwise than the definition: its schedule, window and policies are the file's.

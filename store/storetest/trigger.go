@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/store"
 	"github.com/daybook-run/daybook/store/faultstore"
 )
 
@@ -122,6 +124,43 @@ var triggerCases = []example{
 			}
 		}
 	}},
+	{"what a trigger returns is the run as it stands, whether it was made, joined, held, skipped or put off", func(k *kit) {
+		n := 0
+		stands := func(what string, a daybook.Ask, change ...func(*daybook.Job)) {
+			k.Helper()
+			n++
+			j := Job(fmt.Sprintf("r%02d", n), change...)
+			k.know(j)
+			r := k.template(j, "2026-03-01")
+			r.Window.Start, r.CreatedAt = r.Window.Start.In(time.FixedZone("far", 3600)), r.CreatedAt.Add(300)
+			a.Key, a.Effects, a.EventJob = r.Key, j.Effects, j.Work == daybook.Event
+			for _, again := range []string{"", ", again"} {
+				_, got := k.ask(a, r)
+				if want := k.find(r.Key); !reflect.DeepEqual(got, want) {
+					k.Errorf("%s%s:\nreturned %+v\nstored   %+v", what, again, got, want)
+				}
+			}
+		}
+		stands("repeatable", daybook.Ask{Source: daybook.SourceAPI, Actor: "ann\x00"})
+		stands("once", daybook.Ask{Source: daybook.SourceManual, Payload: json.RawMessage(`{"a": 1}`)}, Once)
+		stands("with steps", daybook.Ask{Source: daybook.SourceManual}, Once, Steps)
+		_, err := k.s.Hold(k.ctx, daybook.Hold{Name: daybook.HoldClock, Since: k.now, Detail: "leapt"})
+		k.ok(err)
+		stands("held by the clock", daybook.Ask{Source: daybook.SourceManual}, Once)
+		equal(k, "frozen", k.freeze("night", time.Hour, ""), true)
+		stands("put off", daybook.Ask{Source: daybook.SourceManual})
+		equal(k, "thawed", k.thaw("night"), true)
+		j := Job("paused")
+		k.know(j)
+		_, err = k.s.Pause(k.ctx, j.Name, k.act("pause"))
+		k.ok(err)
+		_, got := k.ask(daybook.Ask{Key: "paused:2026-03-01", Source: daybook.SourceBackfill}, k.template(j, "2026-03-01"))
+		if want := k.find(got.Key); got.State != daybook.Skipped || !reflect.DeepEqual(got, want) {
+			k.Errorf("skipped:\nreturned %+v\nstored   %+v", got, want)
+		}
+		k.lapse(1)
+		stands("in a ledger that forgot", daybook.Ask{Source: daybook.SourceManual}, Once)
+	}},
 	{"a replay of a key that is not there is refused, and makes nothing", func(k *kit) {
 		k.know(Job("report"))
 		reply, r := k.ask(daybook.Ask{Key: "report:2026-03-01", Source: daybook.SourceReplay}, nil)
@@ -149,6 +188,57 @@ var triggerCases = []example{
 		equal(k, "outcome", reply.Outcome, daybook.Started)
 		equal(k, "triggers", got.Triggers, 1)
 		equal(k, "activities", k.number("SELECT count(*) FROM daybook_activity WHERE action = 'trigger early' AND note = 'holiday'"), 1)
+	}},
+	{"a trigger that meets a pause, a resume or a rename waits for it, and sees it", func(k *kit) {
+		if !k.onlyPostgres() {
+			return // one writer at a time
+		}
+		meets := func(first func(*store.Store) error, j *daybook.Job, date string) (daybook.Reply, *daybook.Run, error) {
+			k.Helper()
+			f := newFaults(1)
+			slow := k.faulty(f)
+			committing, goOn := make(chan struct{}), make(chan struct{})
+			f.Add(faultstore.Rule{Op: faultstore.Commit, Nth: 1, Hook: func(context.Context, faultstore.Call) error {
+				close(committing)
+				<-goOn
+				return nil
+			}})
+			done := make(chan error, 1)
+			go func() { done <- first(slow) }()
+			<-committing
+			type answer struct {
+				reply daybook.Reply
+				run   *daybook.Run
+				err   error
+			}
+			got := make(chan answer, 1)
+			go func() {
+				r := k.template(j, date)
+				reply, run, err := k.s.Trigger(k.ctx, daybook.Ask{Key: r.Key, Source: daybook.SourceManual, Effects: j.Effects}, r, k.now)
+				got <- answer{reply, run, err}
+			}()
+			k.until(k.raw, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+			close(goOn)
+			k.ok(<-done)
+			a := <-got
+			return a.reply, a.run, a.err
+		}
+		j := Job("report", allow)
+		k.know(j)
+		reply, run, err := meets(func(s *store.Store) error { _, err := s.Pause(k.ctx, j.Name, k.act("pause")); return err }, j, "2026-03-01")
+		k.ok(err)
+		equal(k, "paused meanwhile", reply.Because, daybook.BecausePaused)
+		equal(k, "run", run == nil, true)
+		reply, _, err = meets(func(s *store.Store) error { _, err := s.Resume(k.ctx, j.Name, k.act("resume")); return err }, j, "2026-03-01")
+		k.ok(err)
+		equal(k, "resumed meanwhile", reply.Outcome, daybook.Started)
+		heir := Job("reports", allow, renamed(j.Name))
+		_, _, err = meets(func(s *store.Store) error {
+			_, err := s.TakeRevisions(k.ctx, []daybook.Revision{{Job: heir}}, true, k.now)
+			return err
+		}, j, "2026-03-02")
+		k.code(err, daybook.CodeConflict)
+		equal(k, "made under the old name", k.number(`SELECT count(*) FROM daybook_runs WHERE label = '2026-03-02'`), 0)
 	}},
 	{"sixteen doors at once: one starts, the others join", func(k *kit) {
 		j := Job("report")
