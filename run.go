@@ -139,7 +139,8 @@ type Run struct {
 
 	Letter *Letter // the newest, if any
 
-	Subjects *SubjectCounts // of a run that Fans, where they were counted; nil: they were not
+	Subjects  *SubjectCounts // of a run that Fans, where they were counted; nil: they were not
+	UndoWaits bool           // of one that is being undone, where it was looked up: the undo waits for a person
 
 	Doubts []*Lapse // by which the ledger may have forgotten an effect of it, the newest first
 	Lapse  int64    // number of the newest lapse of the ledger when this was read: who marks an effect begun compares it

@@ -147,3 +147,23 @@ func TestACancelledAttemptBeginsNothingMore(t *testing.T) {
 		t.Errorf("of a ledger that forgot, after a no: %s", e.State)
 	}
 }
+
+// An attempt that says done while an effect of it is open is not told as done: whether that happened is unknown, and the run says so.
+func TestAnAttemptIsNotDoneWhileItsEffectIsOpen(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		p    Policy
+		to   State
+	}{{"a person must look", Policy{}, Dead}, {"the far side is asked", Policy{Asks: true, Settles: time.Minute}, Retryable}, {"it is repeated under its wire key", Policy{Remembers: Forever, Retry: minuteLadder.Retry}, Retryable}} {
+		t.Run(c.name, func(t *testing.T) {
+			r := steppedRun()
+			a := r.ComeTo(StepAsk{Step: "charge"}, c.p, noon)
+			r = r.With(a.Record)
+			r = r.With(r.StepEnded(a.Record, Outcome{Result: ResultUnclear, Error: "exit 1"}, noon))
+			m := r.Next(Outcome{Result: ResultDone, Detail: "exit 0"}, c.p, noon)
+			if m.To != c.to || m.Attempt.Result != ResultUnknown || m.Attempt.Error != "effect charge: exit 1" || m.Attempt.Detail != "exit 0" {
+				t.Errorf("%s after %s (%s) %q", m.To, m.Attempt.Result, m.Attempt.Detail, m.Attempt.Error)
+			}
+		})
+	}
+}

@@ -1,6 +1,11 @@
 package daybook
 
-import "time"
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"time"
+)
 
 // What a person decides about a run.
 
@@ -44,6 +49,45 @@ func (r *Run) Resolve(as Resolution, p Policy, who, note string, now time.Time) 
 		return r.ask(t, now), nil
 	}
 	return Transition{}, Invalid("%q is not one of done, not-done, ask", as)
+}
+
+// WithResult returns t, by which a person settles a step as done, with the result that the far side handed back: later attempts and an
+// undo are given it, as if the step itself had told. Of a whole attempt it is the result of the run, too. nil: he brings none.
+func (t Transition) WithResult(step string, result json.RawMessage) Transition {
+	if result == nil {
+		return t
+	}
+	if e := t.Effect; e != nil && e.Step == step && e.State == EffectDone {
+		c := *e
+		c.Data = result
+		t.Effect, t.Data = &c, result
+		return t
+	}
+	t.Steps = slices.Clone(t.Steps)
+	for i, e := range t.Steps {
+		if e.Step == step && e.State == EffectDone {
+			c := *e
+			c.Data = result
+			t.Steps[i] = &c
+		}
+	}
+	return t
+}
+
+// CheckResult returns an error with CodeInvalid unless a person may give text as the result of a step: one JSON value, null excepted, that
+// can be kept.
+func CheckResult(text []byte) error {
+	switch err := CheckJSON(text); {
+	case len(text) > MaxResultBytes:
+		return Invalid("a result of %d bytes: at most %d are kept", len(text), MaxResultBytes).WithHint("give its id, and keep the rest elsewhere")
+	case err != nil:
+		return Invalid("the result is not JSON: %s", err).WithHint(`such as {"id": "ch_9a1"}; text stands in quotes: "ch_9a1"`)
+	case string(bytes.TrimSpace(text)) == "null":
+		return Invalid("null is no result").WithHint("leave the result out if the far side handed none back")
+	case (&StepRecord{Data: text}).Lacks() != "":
+		return Invalid("the name daybook_not_kept says that there is no result").WithHint("leave the result out if there is none")
+	}
+	return nil
 }
 
 // Replay carries out the replay of an open letter of kind failed: same key, failures reset. After a refusal for good the

@@ -28,7 +28,11 @@ func (r *Run) nextSteps(t Transition, o Outcome, p Policy, now time.Time) Transi
 	if o.Result == ResultLost {
 		t.Losses++
 	}
-	return after.settleSteps(t, o, p, now)
+	t = after.settleSteps(t, o, p, now)
+	if o.Result == ResultDone && t.Attempt != nil { // it says so; its steps do not bear it out
+		t.Attempt.Result, t.Attempt.Error = ResultUnknown, Clip(t.Error, MaxErrorBytes)
+	}
+	return t
 }
 
 // bySteps is the end of an attempt as its steps bear it out. One that says done is not done when it was not let begin a step, or was

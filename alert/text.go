@@ -123,7 +123,7 @@ func (w *writer) errorText() string {
 	case w.a.Kind == JobSilent:
 		return w.T("alert.silence.never")
 	}
-	return w.Stored(w.clean(w.a.LastError))
+	return w.Stored(lang.Local(w.clean(w.a.LastError), w.loc))
 }
 
 // first is the first line: why it is told, about what, and the error.
@@ -169,8 +169,11 @@ func (w *writer) open() {
 	} else {
 		w.line("error", w.join("sep.item", lang.CutChars(w.error, errorChars), w.attempt(), w.stamp(w.a.At)))
 	}
-	if len(w.f.Subjects) > 1 {
+	switch {
+	case len(w.f.Subjects) > 1:
 		w.line("subjects", w.subjects())
+	case len(w.f.Subjects) == 1 && w.f.Counts != nil:
+		w.line("subjects", w.subject())
 	}
 	w.line("do", w.do()...)
 	w.line("open", w.link())
@@ -222,6 +225,18 @@ func (w *writer) subjects() string {
 		all = w.T("alert.subjects more", "subjects", all, "more", more)
 	}
 	return all
+}
+
+// subject says of the only one so far that others may follow, which are not told one by one, and where all stand.
+func (w *writer) subject() string {
+	p := w.f.Subjects[0].Parts()
+	name := "alert.subjects only"
+	if w.f.Counts.UnderWay() > 0 {
+		name = "alert.subjects first"
+	}
+	subject := p.Subject
+	p.Subject = ""
+	return w.T(name, "subject", w.clean(subject), "of", w.f.Counts.Of, "parent", w.clean(string(p.Key())))
 }
 
 func (w *writer) attempt() string {

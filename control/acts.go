@@ -17,7 +17,8 @@ type Acted struct {
 	From daybook.State
 	// Run is the record as it stands afterwards.
 	Run *daybook.Run
-	// Asked: the run is under way, and its executor was asked to end it. What has happened by then decides how it ends.
+	// Asked: the run is under way, and its executor was asked to end it; of a run with subjects, who looks after them. What has happened
+	// by then decides how it ends.
 	Asked bool
 	// ByLine is the definition that the line of `daybook once` gave that ran the key last; nil where another program does it.
 	ByLine *daybook.Job
@@ -296,6 +297,9 @@ func (c *Control) askToEnd(ctx context.Context, a *Acted, r *daybook.Run, p Pers
 func (c *Control) acted(ctx context.Context, a Acted, now time.Time) (Acted, error) {
 	var err error
 	if a.Run, err = c.s.Run(ctx, a.Key); err != nil {
+		return a, err
+	}
+	if err := c.readAround(ctx, a.Run); err != nil {
 		return a, err
 	}
 	if a.forOnce() {

@@ -22,8 +22,12 @@ func (a Acted) Text() daybook.Text {
 
 func (a Acted) sentence() daybook.Text {
 	switch {
+	case a.AskedBefore != "" && a.Run.FannedOut():
+		return daybook.Say("was asked to end by %s already: of its subjects none starts any more, and those that have go on to their end.", a.AskedBefore)
 	case a.AskedBefore != "":
 		return daybook.Say("was asked to end by %s already: its executor ends it.", a.AskedBefore)
+	case a.Asked && a.Run.FannedOut():
+		return daybook.Join(daybook.Say("is asked to end: those of its subjects that have not started are cancelled, those that have go on to their end."), a.subjects())
 	case a.Asked:
 		return daybook.Say("is running: its executor was asked to end it. If it has begun an effect, whether that happened is settled first.")
 	case a.Act == "undo":
@@ -34,16 +38,36 @@ func (a Acted) sentence() daybook.Text {
 		return daybook.Say("the further attempt was cancelled; it stays done.")
 	case a.Act == "cancel" && a.Run.State == daybook.Dead:
 		return daybook.Say("ended, and a dead letter now, since an effect had happened: replay it, undo it, or dismiss it.")
+	case a.Act == "cancel" && a.Run.Fans:
+		return daybook.Join(daybook.Say("cancelled, with those of its subjects that have not started. Those that have go on to their end."), a.subjects())
 	case a.Act == "cancel":
 		return daybook.Say("cancelled.")
 	case a.Act == "reopen" && a.Run.State == daybook.Dead:
 		return daybook.Say("its letter is open again.")
 	case a.Act == "reopen":
 		return daybook.Say("scheduled again.")
+	case a.Act == "resolve" && a.Said.Kept:
+		return daybook.Join(a.resolved(), daybook.Say("Its result is kept for what goes on with it, and for an undo."))
 	case a.Act == "resolve":
 		return a.resolved()
 	}
 	return daybook.Say("%s.", a.Run.State)
+}
+
+// subjects says how the subjects of the run stand, as far as they were counted.
+func (a Acted) subjects() daybook.Text {
+	if a.Run.Subjects == nil {
+		return daybook.Text{}
+	}
+	return daybook.Say("So far: %s.", subjectsOfText(a.Run, a.Run.Subjects))
+}
+
+// WouldEnd says what asking for the end of a run that is under way would do.
+func WouldEnd(r *daybook.Run) daybook.Text {
+	if r.FannedOut() {
+		return daybook.Say("%s  is under way: those of its subjects that have not started would be cancelled, those that have would go on to their end", r.Key)
+	}
+	return daybook.Say("%s  is running: its executor would be asked to end it", r.Key)
 }
 
 // resolved says what became of an effect by the word of a person. It is chosen by that word, never by where the run stands: by

@@ -137,16 +137,24 @@ func (c *Control) subjectsOf(ctx context.Context, r *daybook.Run) (*daybook.Subj
 // countedRuns bounds of how many runs of a list the subjects are counted: there may be a million of each.
 const countedRuns = 30
 
-// countSubjects counts the subjects of runs that have them, of the first ones of a list.
-func (c *Control) countSubjects(ctx context.Context, runs ...*daybook.Run) error {
+// readAround reads what stands in other rows of how runs stand: it counts the subjects of those that have them, of the first ones of a
+// list, and looks whether the undo of those that are being undone waits for a person.
+func (c *Control) readAround(ctx context.Context, runs ...*daybook.Run) error {
 	counted := 0
 	for _, r := range runs {
-		if r == nil || !r.Fans || counted == countedRuns {
-			continue
-		}
-		counted++
-		if _, err := c.subjectsOf(ctx, r); err != nil {
-			return err
+		switch {
+		case r == nil:
+		case r.Fans && counted < countedRuns:
+			counted++
+			if _, err := c.subjectsOf(ctx, r); err != nil {
+				return err
+			}
+		case r.Reason == daybook.ReasonUndoing:
+			u, err := c.s.Run(ctx, r.Key.Undo())
+			if err != nil && daybook.CodeOf(err) != daybook.CodeNotFound {
+				return err
+			}
+			r.UndoWaits = waitsForPerson(u)
 		}
 	}
 	return nil

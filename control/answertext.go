@@ -318,7 +318,7 @@ func (a Answer) sentence() daybook.Text {
 		return a.closed()
 	case daybook.BecauseUndoing:
 		if !a.Undoing.WaitsFor().IsZero() {
-			return daybook.Say("is being undone, and that waits for a person: %s. Nothing was started.", daybook.Stored(strings.TrimSuffix(oneLine(a.Undoing.Run.Letter.Error), ".")))
+			return daybook.Say("is being undone, and that waits for a person: %s. Nothing was started.", stored(strings.TrimSuffix(oneLine(a.Undoing.Run.Letter.Error), "."), a.Undoing.Run))
 		}
 		return daybook.Say("is being undone: only that goes on. Nothing was started.")
 	case daybook.BecauseSkipped:
@@ -334,6 +334,9 @@ func (a Answer) sentence() daybook.Text {
 		}
 		return daybook.Say("is covered by %s, which is %s. Ask for that key.", a.Cover.Key, a.Cover.State)
 	case daybook.BecauseCancelled:
+		if a.Subjects != nil {
+			return daybook.Say("was cancelled at %s: %s. It is not started again by itself.", a.when(r.EndedAt), subjectsOfText(r, a.Subjects))
+		}
 		return daybook.Say("was cancelled at %s. It is not started again by itself.", a.when(r.EndedAt))
 	case daybook.BecausePayload:
 		return daybook.Say("was made with another payload: %s. Nothing was started or changed.", a.Difference)
@@ -413,7 +416,7 @@ func (a Answer) retryable() daybook.Text {
 	case r.Reason == daybook.ReasonReplayed:
 		return daybook.Say("is under way: it was replayed, next try %s.", next)
 	case r.LastError != "":
-		return daybook.Say("is under way: attempt %d failed (%s), next try %s.", r.Attempts, daybook.Stored(daybook.Clip(oneLine(r.LastError), 120)), next)
+		return daybook.Say("is under way: attempt %d failed (%s), next try %s.", r.Attempts, stored(daybook.Clip(oneLine(r.LastError), 120), r), next)
 	}
 	return daybook.Say("is under way: next try %s.", next)
 }

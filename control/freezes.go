@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/calendar"
 )
 
 // FreezeRequest asks for a freeze that begins now.
@@ -177,13 +178,6 @@ func (c *Control) Freezes(ctx context.Context) (FreezeList, error) {
 	return l, err
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 // Coming is P0 work in a span that begins now.
 type Coming struct {
 	Key daybook.Key
@@ -226,7 +220,7 @@ func (c *Control) CheckFreeze(ctx context.Context, span time.Duration) (FreezeCh
 		if home == "" {
 			list = ofFile
 		}
-		if due, _ := daybook.Thaw(list, k, p, later(at, f.At)); !due.IsZero() {
+		if due, _ := daybook.Thaw(list, k, p, calendar.Later(at, f.At)); !due.IsZero() {
 			return due
 		}
 		return at

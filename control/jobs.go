@@ -177,7 +177,7 @@ func (c *Control) view(ctx context.Context, k known, good map[string]daybook.Goo
 		}
 		if len(v.Recent) > 0 {
 			v.Last = v.Recent[0]
-			if err := c.countSubjects(ctx, v.Last); err != nil {
+			if err := c.readAround(ctx, v.Last); err != nil {
 				return v, err
 			}
 		}

@@ -17,7 +17,7 @@ func (c *Control) Run(ctx context.Context, key daybook.Key) (*daybook.Run, error
 	if err != nil {
 		return nil, err
 	}
-	return r, c.countSubjects(ctx, r)
+	return r, c.readAround(ctx, r)
 }
 
 // Runs lists runs: those of one job newest window first, others in the order of their keys. At most 1,000 come at once;
@@ -37,7 +37,7 @@ func (c *Control) Runs(ctx context.Context, f daybook.Filter) ([]*daybook.Run, e
 	if err != nil {
 		return nil, err
 	}
-	return runs, c.countSubjects(ctx, runs...)
+	return runs, c.readAround(ctx, runs...)
 }
 
 // Find lists the runs whose key begins with a text, in the order of their keys. When the text names a job, those under its

@@ -73,13 +73,16 @@ func (p *ReplayPlan) add(l daybook.Letter, sum hash.Hash) {
 // StartReplay replays exactly what a plan showed, and returns how many letters it replayed. When it is cut off, the rest is a plan
 // of its own.
 //
-// Errors: CodeNotFound, no such job; CodeConflict, the letters are not those of the plan any more.
+// Errors: CodeInvalid, no plan is named; CodeNotFound, no such job; CodeConflict, the letters are not those of the plan any more.
 func (c *Control) StartReplay(ctx context.Context, p Person, id, job, note string) (replayed int, err error) {
 	if p, err = p.check(); err != nil {
 		return 0, err
 	}
 	if note, err = reason(note, daybook.Say("a replay"), false); err != nil {
 		return 0, err
+	}
+	if id == "" {
+		return 0, daybook.Invalid("no plan is named").WithHint("daybook dead replay --plan makes one")
 	}
 	plan, err := c.PlanReplay(ctx, job)
 	if err != nil {

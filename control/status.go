@@ -236,6 +236,7 @@ func (c *Control) needLetters(ctx context.Context, s *Status, letters []daybook.
 			switch n.Run = r; {
 			case r == nil:
 			case l.Kind == daybook.LetterUnknown:
+				n.Text = daybook.Say("%s", stored(daybook.Clip(oneLine(l.Error), 300), r))
 				n.Do, n.WireKey = resolveCommand(l.Key, r, c.asks(ctx, r)), r.OpenWireKey()
 			default:
 				n.Do = letterDo(l, r, false)

@@ -33,7 +33,7 @@ func lateRunText(l LateRun, now time.Time) daybook.Text {
 	case l.Run.State == daybook.Running:
 		return daybook.Say("is late by %s: attempt %d is running", late, l.Run.Attempts)
 	case l.Run.State == daybook.Retryable && l.Run.LastError != "":
-		return daybook.Say("is late by %s: %s", late, daybook.Stored(daybook.Clip(oneLine(l.Run.LastError), 120)))
+		return daybook.Say("is late by %s: %s", late, stored(daybook.Clip(oneLine(l.Run.LastError), 120), l.Run))
 	}
 	return daybook.Say("is late by %s: %s", late, l.Run.State)
 }
@@ -119,7 +119,7 @@ func alertText(r notice.Row) daybook.Text {
 	case daybook.AlertDrillDue:
 		return daybook.Say("a drill is due: %s", why)
 	}
-	return daybook.Say("alert %s: %s", string(r.Kind), why)
+	return daybook.Say("alert %s: %s", r.Kind, why)
 }
 
 // alertDo is what ends an alert, or where to look.

@@ -88,7 +88,7 @@ func (c *Control) Key(ctx context.Context, key daybook.Key) (Story, error) {
 	if s.Cover, err = c.cover(ctx, s.Run); err != nil {
 		return s, err
 	}
-	if err := c.countSubjects(ctx, s.Run); err != nil {
+	if err := c.readAround(ctx, s.Run); err != nil {
 		return s, err
 	}
 	highest, err := c.s.HighestN(ctx, parts.Job, parts.Window, parts.Subject)

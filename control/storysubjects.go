@@ -121,7 +121,7 @@ func (s *Story) undoLines(tell func(at time.Time, what string, text, why daybook
 		}
 	}
 	for _, l := range d.Letters {
-		tell(l.OpenedAt, "letter", daybook.Say("undo: %s", letterOpenedText(l, "")), daybook.Say("%s", daybook.Stored(oneLine(l.Error))))
+		tell(l.OpenedAt, "letter", daybook.Say("undo: %s", letterOpenedText(l, "")), daybook.Say("%s", stored(oneLine(l.Error), d.Run)))
 		tell(l.ClosedAt, "letter", daybook.Say("undo: %s", letterClosedText(l)), daybook.Say("%s", oneLine(l.Note)))
 	}
 	if d.Run.State == daybook.Done {
@@ -195,9 +195,9 @@ func (s *Story) letterTexts(l daybook.Letter) (what, why daybook.Text) {
 		what = daybook.Say("%s, %s", rest, what)
 	}
 	if id := s.alertOf(l); id != "" {
-		return what, daybook.Say("%s → dead letter, alert %s", daybook.Stored(oneLine(because)), id)
+		return what, daybook.Say("%s → dead letter, alert %s", stored(oneLine(because), s.Run), id)
 	}
-	return what, daybook.Say("%s → dead letter", daybook.Stored(oneLine(because)))
+	return what, daybook.Say("%s → dead letter", stored(oneLine(because), s.Run))
 }
 
 // doneBefore names the effects of r that were done by an instant, but for the one of which something else is said; zero: none was.

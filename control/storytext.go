@@ -1,6 +1,7 @@
 package control
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/daybook-run/daybook"
@@ -27,7 +28,10 @@ func attemptText(a daybook.Attempt, host string) daybook.Text {
 	if begun.IsZero() {
 		begun = a.ClaimedAt
 	}
-	detail := inBrackets(oneLine(a.Detail))
+	detail := daybook.Text{}
+	if a.Detail != "" {
+		detail = daybook.Say(" (%s)", daybook.Stored(oneLine(a.Detail)))
+	}
 	took := a.EndedAt.Sub(begun)
 	switch timed := !begun.IsZero() && took > 0; {
 	case timed && host != "":
@@ -101,9 +105,32 @@ func letterClosedText(l daybook.Letter) daybook.Text {
 	return daybook.Say("letter %s by %s", l.State, whoever(oneLine(l.ClosedBy)))
 }
 
+// ChangeText says what an act changed: where what it was about stood before, if that is another, and where it stands since; zero: it does
+// not say.
+func ChangeText(a daybook.Activity) daybook.Text {
+	switch {
+	case a.Before != "" && a.Before != a.After:
+		return daybook.Say("%s → %s", standingText(a.Before), standingText(a.After))
+	case a.After != "":
+		return standingText(a.After)
+	}
+	return daybook.Text{}
+}
+
+// standingText is what an act has as the standing of something: a state, what a trigger was answered, or a word of its own.
+func standingText(word string) daybook.Text {
+	switch {
+	case slices.Contains(daybook.States, daybook.State(word)):
+		return daybook.Say("%s", daybook.State(word))
+	case slices.Contains([]daybook.TriggerOutcome{daybook.Started, daybook.Joined, daybook.Reused, daybook.Refused}, daybook.TriggerOutcome(word)):
+		return daybook.Say("%s", daybook.TriggerOutcome(word))
+	}
+	return daybook.Say("%s", oneLine(word))
+}
+
 func actText(a daybook.Activity) daybook.Text {
 	if a.Before != "" && a.After != "" && a.Before != a.After {
-		return daybook.Say("%s by %s: %s → %s", a.Action, whoever(oneLine(a.Actor)), a.Before, a.After)
+		return daybook.Say("%s by %s: %s → %s", a.Action, whoever(oneLine(a.Actor)), standingText(a.Before), standingText(a.After))
 	}
 	return daybook.Say("%s by %s", a.Action, whoever(oneLine(a.Actor)))
 }
@@ -131,7 +158,10 @@ func (s Story) sentence() daybook.Text {
 // standing says how a run stands: its state, why, what covers it, and since when it is over.
 func (s Story) standing() daybook.Text {
 	state := daybook.Say("%s", s.Run.State)
-	if s.Run.Reason != "" {
+	switch {
+	case s.Run.UndoWaits:
+		state = daybook.Say("%s (its undo waits for you)", s.Run.State)
+	case s.Run.Reason != "" && s.Run.Reason != daybook.ReasonCovered:
 		state = daybook.Say("%s (%s)", s.Run.State, s.Run.Reason)
 	}
 	if s.Cover != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/control"
+	"github.com/daybook-run/daybook/internal/lang"
 	"github.com/daybook-run/daybook/store/storetest"
 )
 
@@ -174,5 +175,53 @@ func TestALetterIsReplayedWhileAnotherSubjectWaits(t *testing.T) {
 			t.Errorf("letters %v %v", letters, err)
 		}
 		f.is("doctor", f.doctor(), "warn renew:2026-03-02 does not end by itself: 1 open letter, 2 done, 0 unknown of 3 subjects → daybook dead list")
+	})
+}
+
+// A run with subjects has no executor: who is asked to end it, and what becomes of whom, is said. Once it is cancelled, what was done all
+// the same is counted wherever it is asked for.
+func TestACancelledRunWithSubjectsSaysWhatWasDone(t *testing.T) {
+	each(t, func(b *bench) {
+		f := b.fan(8)
+		f.look()
+		started, err := f.s.Claim(f.ctx, daybook.Claim{Node: "n1", Lane: daybook.LaneLive, Limit: 100, Lease: f.now.Add(time.Minute), NewID: storetest.NewID}, f.now)
+		if err != nil || len(started) != 5 {
+			t.Fatalf("%d started, %v", len(started), err)
+		}
+		f.is("what a cancel would do", control.WouldEnd(f.counted()).String(),
+			"renew:2026-03-02  is under way: those of its subjects that have not started would be cancelled, those that have would go on to their end")
+		a, err := f.Cancel(f.ctx, ops, f.parent, "wrong list")
+		if err != nil || !a.Asked {
+			t.Fatalf("%+v %v", a, err)
+		}
+		const nobody = " Nobody executes now: no serve was seen in the last 30 s."
+		f.is("cancelled", a.Line(), "renew:2026-03-02  is asked to end: those of its subjects that have not started are cancelled, those that have go on to their end. "+
+			"So far: 0 done, 0 unknown of 8 subjects."+nobody)
+		if a, err = f.Cancel(f.ctx, control.Person{Name: "boss"}, f.parent, "now"); err != nil {
+			t.Fatal(err)
+		}
+		f.is("cancelled twice", a.Line(), "renew:2026-03-02  was asked to end by ops already: of its subjects none starts any more, and those that have go on to their end."+nobody)
+		f.look()
+		for _, r := range started {
+			storetest.Apply(f.ctx, t, f.s, r.Next(daybook.Outcome{Result: daybook.ResultDone}, f.job.Policy(), f.now))
+		}
+		f.look()
+		p := f.counted()
+		if p.State != daybook.Cancelled {
+			t.Fatalf("%s", p.State)
+		}
+		f.is("head", control.DoneText(p.Subjects).String(), "5 of 8 subjects done, 3 cancelled")
+		f.is("head in Chinese", lang.For(lang.Chinese).Say(control.DoneText(p.Subjects)), "8 个业务对象中 5 个完成、3 个取消")
+		answer := b.trigger(control.Request{Job: "renew", Window: "2026-03-02"})
+		f.is("asked for again", answer.Line(), "renew:2026-03-02  was cancelled at 12:00:00: 5 done, 0 unknown of 8 subjects; 3 cancelled. It is not started again by itself.")
+		f.is("asked for again in Chinese", lang.For(lang.Chinese).Say(answer.Text()), "renew:2026-03-02  已于 12:00:00 取消：8 个业务对象中 5 个完成、0 个结果未知；3 个已取消。不会自行重新开始。")
+		with, err := f.AskedToEnd(f.ctx, f.run(f.parent+"/s07"))
+		if err != nil || with == nil {
+			t.Fatalf("who ended s07: %v %v", with, err)
+		}
+		f.is("who ended s07", with.Text(time.UTC).String(), "to end with renew:2026-03-02 by ops, 2026-03-02 12:00:00 UTC: wrong list")
+		if by, err := f.AskedToEnd(f.ctx, f.run(f.parent+"/s00")); err != nil || by != nil {
+			t.Errorf("s00 came to its end: %+v %v", by, err)
+		}
 	})
 }

@@ -26,15 +26,30 @@ func subjectsOfText(r *daybook.Run, n *daybook.SubjectCounts) daybook.Text {
 	return said
 }
 
-// StateText is the state of a run with a glyph and the reason: of one that only letters keep from its end, these.
+// DoneText says of how many subjects the work is done, and how many were cancelled.
+func DoneText(n *daybook.SubjectCounts) daybook.Text {
+	done, cancelled := n.States[daybook.Done], n.States[daybook.Cancelled]
+	switch {
+	case cancelled > 0:
+		return daybook.Say("%d of %d subjects done, %d cancelled", done, n.Of, cancelled)
+	case done < n.Of:
+		return daybook.Say("%d of %d subjects done", done, n.Of)
+	}
+	return daybook.Say("%d of %d subjects", done, n.Of)
+}
+
+// StateText is the state of a run with a glyph and the reason: of one that only letters keep from its end, these; of one whose undo
+// does not go on by itself, that.
 func StateText(glyph string, r *daybook.Run) daybook.Text {
 	state := daybook.Say("%s %s", glyph, r.State)
 	switch {
 	case r.WaitsForPerson():
 		return daybook.Say("%s (waits for you: %s)", state, daybook.Count(int(r.Subjects.ForPerson()), "%d letter", "%d letters"))
+	case r.UndoWaits:
+		return daybook.Say("%s (its undo waits for you)", state)
 	case r.Hold != "":
 		return daybook.Say("%s (%s)", state, r.Hold)
-	case r.Reason != "":
+	case r.Reason != "" && r.Reason != daybook.ReasonCovered: // the state says that
 		return daybook.Say("%s (%s)", state, r.Reason)
 	}
 	return state

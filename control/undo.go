@@ -115,7 +115,7 @@ func (c *Control) UndoPlan(ctx context.Context, p Person, key daybook.Key, note 
 func (c *Control) undoRefused(ctx context.Context, r *daybook.Run, err error) error {
 	if r.Reason == daybook.ReasonUndoing {
 		if u, uerr := c.s.Run(ctx, r.Key.Undo()); uerr == nil && waitsForPerson(u) {
-			return daybook.Conflict("%s is being undone, and that waits for a person: %s", r.Key, daybook.Stored(u.Letter.Error)).WithHint("%s", letterDo(*u.Letter, u, c.asks(ctx, u)))
+			return daybook.Conflict("%s is being undone, and that waits for a person: %s", r.Key, stored(u.Letter.Error, u)).WithHint("%s", letterDo(*u.Letter, u, c.asks(ctx, u)))
 		}
 	}
 	return withHint(err, r, c.asks(ctx, r))
@@ -198,7 +198,7 @@ func taken(u *daybook.Run, e *daybook.StepRecord) Taken {
 	case did != nil && (did.State == daybook.EffectUnknown || did.State == daybook.EffectBegun):
 		t.Is = TakingOpen
 	case did != nil:
-		t.Is, t.Why = TakingLeft, daybook.Say("%s", daybook.Stored(oneLine(did.Error)))
+		t.Is, t.Why = TakingLeft, daybook.Say("%s", stored(oneLine(did.Error), u))
 	case u.Letter != nil && u.Letter.ByHand():
 		t.Is, t.Why = TakingLeft, daybook.Say("nothing says how")
 	}

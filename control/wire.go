@@ -25,6 +25,7 @@ type RunJSON struct {
 	State        daybook.State    `json:"state"`
 	Reason       daybook.Reason   `json:"reason,omitempty"`
 	Hold         daybook.Reason   `json:"hold,omitempty"`
+	UndoWaits    bool             `json:"undo_waits,omitempty"`  // with the reason undoing: the undo waits for a person
 	FrozenUntil  time.Time        `json:"frozen_until,omitzero"` // with the hold frozen
 	Serial       string           `json:"serial,omitempty"`
 	Lock         *LockJSON        `json:"lock,omitempty"` // who has the serial key; a run that is asked for alone has it
@@ -108,7 +109,7 @@ func NewRunJSON(r *daybook.Run) *RunJSON {
 		return nil
 	}
 	j := &RunJSON{Schema: "daybook/run.v1", Key: r.Key, Job: r.Job, Window: r.Window.Label, Date: r.Window.Date, WindowStart: r.Window.Start, WindowEnd: r.Window.End,
-		Subject: r.Subject, Timezone: r.Zone, Priority: r.Priority, State: r.State, Reason: r.Reason, Hold: r.Hold, Serial: r.Serial, Lane: r.Lane, Effects: r.Effects,
+		Subject: r.Subject, Timezone: r.Zone, Priority: r.Priority, State: r.State, Reason: r.Reason, Hold: r.Hold, UndoWaits: r.UndoWaits, Serial: r.Serial, Lane: r.Lane, Effects: r.Effects,
 		Revision: r.Revision, Home: r.Home, CoveredBy: r.CoveredBy, Created: r.CreatedAt, Ended: r.EndedAt, Node: r.Node, CancelledBy: r.CancelledBy,
 		Attempts: r.Attempts, Failures: r.Failures, Triggers: r.Triggers, Refused: r.Refused, FirstTrigger: string(r.FirstSource), FirstActor: r.FirstActor,
 		Error: r.LastError, Counts: r.Counts, Result: r.Result, PayloadHash: r.PayloadHash, Pruned: r.PrunedAt, Parent: r.SubjectOf(), Subjects: newSubjectsJSON(r.Subjects)}
@@ -207,6 +208,46 @@ func Nested(r *daybook.Run) *RunJSON {
 	j := NewRunJSON(r)
 	if j != nil {
 		j.Schema = ""
+	}
+	return j
+}
+
+// ActedJSON is daybook/act.v1: what became of an act on a run.
+type ActedJSON struct {
+	Schema         string        `json:"schema"`
+	Key            daybook.Key   `json:"key"`
+	Act            string        `json:"act"`
+	From           daybook.State `json:"from"`
+	To             daybook.State `json:"to"`
+	Asked          bool          `json:"asked,omitempty"`
+	Message        string        `json:"message"`
+	Next           string        `json:"next,omitempty"`
+	NobodyExecutes bool          `json:"nobody_executes,omitempty"`
+	DryRun         bool          `json:"dry_run,omitempty"`
+	Run            *RunJSON      `json:"run,omitempty"`
+}
+
+// NewActedJSON returns what became of an act.
+func NewActedJSON(a Acted) ActedJSON {
+	return ActedJSON{Schema: "daybook/act.v1", Key: a.Key, Act: a.Act, From: a.From, To: a.Run.State, Asked: a.Asked, Message: a.Line(), Next: a.Next(),
+		NobodyExecutes: a.NobodyExecutes, Run: Nested(a.Run)}
+}
+
+// ReplayPlanJSON is daybook/replay_plan.v1.
+type ReplayPlanJSON struct {
+	Schema   string              `json:"schema"`
+	ID       string              `json:"id,omitempty"`
+	Job      string              `json:"job,omitempty"`
+	Letters  int                 `json:"letters"`
+	Subjects map[daybook.Key]int `json:"subjects,omitempty"`
+	First    []*LetterJSON       `json:"first"`
+}
+
+// NewReplayPlanJSON returns a plan as it is answered.
+func NewReplayPlanJSON(p ReplayPlan) ReplayPlanJSON {
+	j := ReplayPlanJSON{Schema: "daybook/replay_plan.v1", ID: p.ID, Job: p.Job, Letters: p.Letters, Subjects: p.Subjects, First: []*LetterJSON{}}
+	for _, l := range p.First {
+		j.First = append(j.First, NewLetterJSON(l))
 	}
 	return j
 }

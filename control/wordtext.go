@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/internal/lang"
 )
 
 // byWhom names a door, and the person who came by it.
@@ -41,6 +42,11 @@ func counted(counts map[string]int64) daybook.Text {
 	return daybook.Say(" (%s)", words)
 }
 
+// stored is what a row keeps in English of why something ended, with its instants in the zone of the run.
+func stored(s string, r *daybook.Run) daybook.Stored {
+	return daybook.Stored(lang.Local(s, location(r.Zone)))
+}
+
 func lastError(r *daybook.Run) daybook.Text {
 	text := r.LastError
 	if r.Letter != nil && r.Letter.Error != "" && (r.LastError == "" || r.Letter.State == daybook.LetterOpen) {
@@ -49,7 +55,7 @@ func lastError(r *daybook.Run) daybook.Text {
 	if text == "" {
 		return daybook.Say("it did not say why")
 	}
-	return daybook.Say("%s", daybook.Stored(strings.TrimSuffix(daybook.Clip(oneLine(text), 200), ".")))
+	return daybook.Say("%s", stored(strings.TrimSuffix(daybook.Clip(oneLine(text), 200), "."), r))
 }
 
 // oneLine keeps a text from breaking the line it stands in.

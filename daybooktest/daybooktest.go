@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/calendar"
 	"github.com/daybook-run/daybook/engine"
 )
 
@@ -189,7 +190,7 @@ func (e *Engine) At(at time.Time) {
 		if next.IsZero() || next.After(at) {
 			break
 		}
-		e.set(later(next, e.Now().Add(time.Microsecond)))
+		e.set(calendar.Later(next, e.Now().Add(time.Microsecond)))
 	}
 	e.set(at)
 	e.Run()
@@ -201,11 +202,4 @@ func (e *Engine) next() (time.Time, error) {
 		return time.Time{}, nil
 	}
 	return e.worker.NextDue(e.t.Context())
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

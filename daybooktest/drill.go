@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/calendar"
 	"github.com/daybook-run/daybook/control"
 	"github.com/daybook-run/daybook/executor"
 )
@@ -158,6 +159,6 @@ func (d *drill) wait() bool {
 	if next.IsZero() {
 		return false
 	}
-	d.e.set(later(next, d.e.Now().Add(time.Microsecond)))
+	d.e.set(calendar.Later(next, d.e.Now().Add(time.Microsecond)))
 	return true
 }

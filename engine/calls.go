@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/internal/loop"
 	"github.com/daybook-run/daybook/store"
 )
 
@@ -77,7 +78,7 @@ func (e *ear) run(ctx context.Context) {
 		default:
 			e.log.Debug("listen", "err", err, "retry_in", pause)
 		}
-		if !sleep(ctx, pause) {
+		if !loop.Sleep(ctx, pause) {
 			return
 		}
 		pause = min(2*pause, listenMost)
@@ -147,16 +148,5 @@ func (e *ear) watch(ctx context.Context) error {
 				return nil
 			}
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

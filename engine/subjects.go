@@ -56,22 +56,9 @@ func (e *Engine) listOf(d Definition) executor.ListFunc {
 
 // inZone works out the window of a label as a job has it in another zone.
 func (e *Engine) inZone(j *daybook.Job, zone, label string) (daybook.Window, time.Time, error) {
-	there := *j
-	there.Timezone, there.Zone = zone, ""
 	days, err := e.days(j.Calendar)
 	if err != nil {
 		return daybook.Window{}, time.Time{}, err
 	}
-	_, schedule, err := calendar.Complete(there, days)
-	if err != nil {
-		return daybook.Window{}, time.Time{}, err
-	}
-	w, err := schedule.WindowOf(label)
-	if err != nil {
-		return w, time.Time{}, err
-	}
-	if first, _, ok := schedule.FiresOf(w); ok {
-		return w, first.At, nil
-	}
-	return w, w.Start, nil
+	return calendar.InZone(j, zone, label, days)
 }

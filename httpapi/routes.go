@@ -39,6 +39,21 @@ var routes = []*route{
 		answers: map[int]any{200: control.RunJSON{}},
 	},
 	{
+		method: http.MethodPost, path: "/api/v1/runs/resolve", needs: actor, limit: reportSize + room, body: resolveBody{}, do: (*api).resolve,
+		does:    "Settle an effect whose outcome is unknown, by your word: it was done, perhaps with this result, it was not, or the probe is asked again. 409: no outcome waits for that.",
+		answers: map[int]any{200: control.ActedJSON{}},
+	},
+	{
+		method: http.MethodGet, path: "/api/v1/dead/plan", needs: viewer, do: (*api).replayPlan,
+		does:    "The dead letters that can be replayed, as a plan with an id: ?job=J.",
+		answers: map[int]any{200: control.ReplayPlanJSON{}},
+	},
+	{
+		method: http.MethodPost, path: "/api/v1/dead/replay", needs: actor, limit: room, body: replayBody{}, do: (*api).replay,
+		does:    "Replay exactly the letters that a plan showed, each under its key. 409: the plan is stale.",
+		answers: map[int]any{200: replayedJSON{}},
+	},
+	{
 		method: http.MethodPost, path: "/api/v1/callbacks/{key...}", needs: worker, limit: reportSize, body: reportBody{}, do: (*api).callback,
 		does:    "The one report of an HTTP job that answered 202: its address is the header Daybook-Callback of the request. No body means done.",
 		answers: map[int]any{200: reportedJSON{}},

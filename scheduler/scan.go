@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/calendar"
 )
 
 // scanOne compares the look-back of one job with its rows and decides the holes by the missed policy.
@@ -50,7 +51,7 @@ func (s *Scheduler) scan(ctx context.Context, e *entry, now time.Time) (decided 
 	if err := s.frozen(ctx, now); err != nil {
 		return false, err
 	}
-	from := later(e.since, now.Add(-e.CatchupWindow))
+	from := calendar.Later(e.since, now.Add(-e.CatchupWindow))
 	definitions, err := s.store.Definitions(ctx, e.Name, from)
 	if err != nil {
 		return false, err
@@ -61,7 +62,7 @@ func (s *Scheduler) scan(ctx context.Context, e *entry, now time.Time) (decided 
 		if i+1 < len(definitions) && definitions[i+1].Since.Before(until) {
 			until = definitions[i+1].Since
 		}
-		found, err := s.holes(ctx, e, d, later(from, d.Since), until, now)
+		found, err := s.holes(ctx, e, d, calendar.Later(from, d.Since), until, now)
 		if daybook.CodeOf(err) == daybook.CodeUnavailable {
 			return false, err
 		}

@@ -420,7 +420,7 @@ func (s *Scheduler) overtaken(ctx context.Context, e *entry, p daybook.Planned, 
 
 // prepare asks the calendar for the windows in (cursor, now], at most windowsPerPlan of them.
 func (s *Scheduler) prepare(e *entry, now time.Time) *daybook.Plan {
-	p := &daybook.Plan{Job: e.Job.Job, Home: e.home, Revision: e.revision, Source: daybook.SourceSchedule, From: e.cursor, To: later(now, e.cursor), TZData: s.o.TZData}
+	p := &daybook.Plan{Job: e.Job.Job, Home: e.home, Revision: e.revision, Source: daybook.SourceSchedule, From: e.cursor, To: calendar.Later(now, e.cursor), TZData: s.o.TZData}
 	for d := range e.Schedule.Due(s.owes(e, now), now) {
 		if len(p.Windows) == windowsPerPlan {
 			// What comes is left for the next plan; the cursor stops behind the fires that are in this one.
@@ -479,15 +479,8 @@ func (s *Scheduler) window(e *entry, d calendar.Due, now time.Time) daybook.Plan
 	}
 	last := d.Fires[len(d.Fires)-1]
 	last.At = d.Last
-	since := later(d.Last, daybook.FrozenUntil(s.freezes, e.Priority, d.Last)) // it could not start before
+	since := calendar.Later(d.Last, daybook.FrozenUntil(s.freezes, e.Priority, d.Last)) // it could not start before
 	w.Missed = now.Sub(since) > e.Schedule.MissedAfter(last, e.MissedAfter)
 	w.TooOld = now.Sub(d.Last) >= e.CatchupWindow
 	return w
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -66,7 +66,7 @@ type service struct {
 func (p *process) paused(t time.Time) bool { return t.Before(p.until) }
 
 // unwell says that something is wrong with a process until an instant, whatever else is wrong with it for longer.
-func (p *process) unwell(until time.Time) { p.well = later(p.well, until) }
+func (p *process) unwell(until time.Time) { p.well = calendar.Later(p.well, until) }
 
 // now is the time by the clock of this process.
 func (p *process) now() time.Time {
@@ -183,7 +183,7 @@ func (p *process) wants(s *service, rows standing) (at time.Time, ok bool) {
 		if scan := s.last.Add(12 * time.Hour); scan.Before(next) {
 			next = scan
 		}
-		return later(next, s.last.Add(50*time.Millisecond)), true
+		return calendar.Later(next, s.last.Add(50*time.Millisecond)), true
 	case "claims":
 		select {
 		case <-p.exec.Woken():
@@ -194,14 +194,14 @@ func (p *process) wants(s *service, rows standing) (at time.Time, ok bool) {
 		if rows.due.IsZero() {
 			return at, false
 		}
-		return later(w.real(rows.due).Add(time.Second), s.last.Add(min(time.Second<<s.idle, 20*time.Second))), true
+		return calendar.Later(w.real(rows.due).Add(time.Second), s.last.Add(min(time.Second<<s.idle, 20*time.Second))), true
 	case "fanout":
 		select {
 		case <-p.fans.Woken():
 			return t, true
 		default:
 		}
-		return later(w.real(rows.looks).Add(time.Second), s.last.Add(min(time.Second<<s.idle, 20*time.Second))), !rows.looks.IsZero()
+		return calendar.Later(w.real(rows.looks).Add(time.Second), s.last.Add(min(time.Second<<s.idle, 20*time.Second))), !rows.looks.IsZero()
 	case "leases":
 		if p.exec.InFlight() == 0 {
 			return at, false
@@ -296,11 +296,4 @@ func (w *World) bury() {
 	if len(graves) > 0 {
 		synctest.Wait()
 	}
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -71,20 +71,7 @@ func (s *spec) listing(w *World, p *process) executor.ListFunc {
 
 // inZone works out the window of a label in another zone.
 func inZone(j *daybook.Job, zone, label string) (daybook.Window, time.Time, error) {
-	there := *j
-	there.Timezone, there.Zone = zone, ""
-	_, schedule, err := calendar.Complete(there, nil)
-	if err != nil {
-		return daybook.Window{}, time.Time{}, err
-	}
-	w, err := schedule.WindowOf(label)
-	if err != nil {
-		return w, time.Time{}, err
-	}
-	if first, _, ok := schedule.FiresOf(w); ok {
-		return w, first.At, nil
-	}
-	return w, w.Start, nil
+	return calendar.InZone(j, zone, label, nil)
 }
 
 // subject splits the key of a subject's run.

@@ -62,11 +62,7 @@ func (a *app) activityList(ctx context.Context, since time.Duration, actor strin
 			} else {
 				job = t.Key.Job()
 			}
-			change := t.After
-			if t.Before != "" && t.Before != t.After {
-				change = t.Before + " → " + t.After
-			}
-			g.add(a.moment(t.At, zones[job]), t.Actor, t.Action, about, change, t.Note+" ")
+			g.add(a.moment(t.At, zones[job]), t.Actor, t.Action, about, control.ChangeText(t), t.Note+" ")
 		}
 		if err := a.print(g); err != nil {
 			return err

@@ -88,8 +88,8 @@ func (a *app) alertList(ctx context.Context, all bool, limit int) error {
 			if len(r.Reached) == 0 {
 				told = daybook.Say("nobody")
 			}
-			g.add(r.ID(), a.moment(r.At, zones[r.Job]), string(r.Priority), string(r.Kind), cmp.Or(string(r.Key), r.Job), told, a.alertState(r),
-				daybook.Say("%s ", daybook.Stored(cmp.Or(r.LastError, r.LastGood))))
+			g.add(r.ID(), a.moment(r.At, zones[r.Job]), string(r.Priority), daybook.Say("%s", r.Kind), cmp.Or(string(r.Key), r.Job), told, a.alertState(r),
+				daybook.Say("%s ", a.stored(cmp.Or(r.LastError, r.LastGood), zones[r.Job])))
 		}
 		if err := a.print(g); err != nil {
 			return err

@@ -423,7 +423,7 @@ func exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(names):
-			return daybook.Invalid("%s: %s is missing", cmd.CommandPath(), names[len(args)]).WithHint("%s", cmd.UseLine())
+			return daybook.Invalid("%s: %s is missing", cmd.CommandPath(), names[len(args)]).WithHint("%s", useLine(cmd))
 		case len(args) > len(names):
 			return tooMany(cmd, args[len(names)])
 		}
@@ -443,5 +443,5 @@ func atMost(n int) cobra.PositionalArgs {
 
 func tooMany(cmd *cobra.Command, arg string) error {
 	return daybook.Invalid("%s: %q is one argument too many", cmd.CommandPath(), daybook.Clip(arg, 40)).
-		WithHint("%s; a text with spaces is put in quotes", cmd.UseLine())
+		WithHint("%s; a text with spaces is put in quotes", useLine(cmd))
 }

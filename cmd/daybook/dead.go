@@ -65,7 +65,7 @@ func (a *app) deadList(ctx context.Context, all, grouped bool, limit int) error 
 				}
 				continue
 			}
-			g.add(a.moment(letter.OpenedAt, zones[letter.Job]), string(letter.Key), string(letter.Priority), string(letter.Kind), daybook.Say("%s", letter.State), daybook.Say("%s", daybook.Stored(letter.Error)))
+			g.add(a.moment(letter.OpenedAt, zones[letter.Job]), string(letter.Key), string(letter.Priority), daybook.Say("%s", letter.Kind), daybook.Say("%s", letter.State), daybook.Say("%s", a.stored(letter.Error, zones[letter.Job])))
 		}
 		if err := a.print(g); err != nil {
 			return err
@@ -140,7 +140,7 @@ func (a *app) deadGroups(letters []daybook.Letter) error {
 		if more := len(group.Keys) - len(names); more > 0 {
 			list += " " + a.lang.F("and %d more", more)
 		}
-		g.add(fmt.Sprint(group.Count), string(group.Kind), daybook.Say("%s", daybook.Stored(daybook.Clip(oneLine(group.Error), 120))), list)
+		g.add(fmt.Sprint(group.Count), daybook.Say("%s", group.Kind), daybook.Say("%s", daybook.Stored(daybook.Clip(oneLine(group.Error), 120))), list)
 	}
 	if err := a.print(g); err != nil {
 		return err
@@ -253,7 +253,7 @@ func (a *app) describeLetter(w *bufio.Writer, r *daybook.Run, undoing *control.U
 	if l.State != daybook.LetterOpen {
 		row("closed", "%s by %s: %s", stamp(l.ClosedAt, loc), whoever(l.ClosedBy), l.Note)
 	}
-	row("error", "%s", daybook.Stored(l.Error))
+	row("error", "%s", a.stored(l.Error, r.Zone))
 	row("attempts", "%d, the last %s", r.Attempts, stamp(cmp.Or(r.EndedAt, l.OpenedAt), loc))
 	a.stepRows(row, r)
 	if undoing != nil {
@@ -363,11 +363,7 @@ func (a *app) deadReplayPlan(ctx context.Context, id, job, note string, dry bool
 
 func (a *app) showReplayPlan(p control.ReplayPlan) error {
 	if a.flags.json {
-		first := []*letterJSON{}
-		for _, l := range p.First {
-			first = append(first, control.NewLetterJSON(l))
-		}
-		return a.printJSON(replayPlanJSON{Schema: "daybook/replay_plan.v1", ID: p.ID, Job: p.Job, Letters: p.Letters, Subjects: p.Subjects, First: first})
+		return a.printJSON(control.NewReplayPlanJSON(p))
 	}
 	if p.ID == "" {
 		a.say("no letter is open that could be replayed")
@@ -375,7 +371,7 @@ func (a *app) showReplayPlan(p control.ReplayPlan) error {
 	}
 	g := &grid{tail: true, head: []string{"KEY", "PRIORITY", "KIND", "ERROR"}}
 	for _, l := range p.First {
-		g.add(string(l.Key), string(l.Priority), string(l.Kind), daybook.Say("%s", daybook.Stored(l.Error)))
+		g.add(string(l.Key), string(l.Priority), daybook.Say("%s", l.Kind), daybook.Say("%s", daybook.Stored(l.Error)))
 	}
 	if err := a.print(g); err != nil {
 		return err
@@ -393,16 +389,6 @@ func (a *app) showReplayPlan(p control.ReplayPlan) error {
 	}
 	a.next(next)
 	return nil
-}
-
-// replayPlanJSON is daybook/replay_plan.v1.
-type replayPlanJSON struct {
-	Schema   string              `json:"schema"`
-	ID       string              `json:"id,omitempty"`
-	Job      string              `json:"job,omitempty"`
-	Letters  int                 `json:"letters"`
-	Subjects map[daybook.Key]int `json:"subjects,omitempty"`
-	First    []*letterJSON       `json:"first"`
 }
 
 func (a *app) deadReplay(ctx context.Context, list []daybook.Key, note string, dry bool) error {
@@ -472,7 +458,7 @@ func (a *app) showReplay(ctx context.Context, c *control.Control, list []daybook
 		case refused == nil:
 			plan := daybook.Say("replay %s: %s", k, a.replayPlan(r))
 			if r.LastError != "" {
-				plan = daybook.Say("%s (%s)", plan, daybook.Stored(daybook.Clip(oneLine(r.LastError), 120)))
+				plan = daybook.Say("%s (%s)", plan, a.stored(daybook.Clip(oneLine(r.LastError), 120), r.Zone))
 			}
 			a.plan("%s", plan)
 		}

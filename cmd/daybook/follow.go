@@ -156,7 +156,7 @@ func standing(r *daybook.Run) string {
 // stepLine says how a run stands, with the time of the change.
 func (a *app) stepLine(r *daybook.Run) string {
 	loc := a.zoneOf(r.Zone)
-	state, failed := stateText(r), daybook.Stored(daybook.Clip(oneLine(r.LastError), 120))
+	state, failed := stateText(r), a.stored(daybook.Clip(oneLine(r.LastError), 120), r.Zone)
 	text := daybook.Say("%s %s", state, stamp(r.EndedAt, loc))
 	switch {
 	case r.State == daybook.Scheduled:

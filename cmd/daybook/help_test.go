@@ -39,6 +39,25 @@ func TestHelpOfWhatIsNotThere(t *testing.T) {
 	}
 }
 
+// How a command is written is said in the language of the reader, but for what is typed.
+func TestUsageInChinese(t *testing.T) {
+	t.Parallel()
+	zh := map[string]string{"DAYBOOK_LANG": "zh-CN"}
+	for line, want := range map[string]string{
+		"run show --help": "用法：\n  daybook run show KEY [选项]\n", "run --help": "\n  daybook run [命令]\n", "once --help": "daybook once --job J [选项] -- COMMAND…\n",
+	} {
+		if r := call(t, zh, strings.Fields(line)...); r.code != 0 || !strings.Contains(r.stdout, want) || strings.Contains(r.stdout, "[flags]") || strings.Contains(r.stdout, "[command]") {
+			t.Errorf("%s: %+v", line, r)
+		}
+	}
+	if r := call(t, zh, "run", "show"); r.code != 2 || !strings.Contains(r.stderr, "daybook run show KEY [选项]") {
+		t.Errorf("%+v", r)
+	}
+	if r := call(t, nil, "run", "show", "--help"); !strings.Contains(r.stdout, "Usage:\n  daybook run show KEY [flags]\n") {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestWhatALaterVersionBrings is answered where somebody would look for it, and is offered nowhere.
 func TestWhatALaterVersionBrings(t *testing.T) {
 	t.Parallel()

@@ -140,16 +140,12 @@ func jobState(v control.JobView) daybook.Text {
 	return stateText(v.Last)
 }
 
-// stateCell is stateText in a table, with the words that --state takes.
-func stateCell(r *daybook.Run) string {
-	cell := glyphs[r.State] + " " + string(r.State)
+// stateCell is stateText in a table, where the letters of a run stand beside it.
+func stateCell(r *daybook.Run) daybook.Text {
 	if r.WaitsForPerson() {
-		return cell + " (waits for you)"
+		return daybook.Say("%s %s (waits for you)", glyphs[r.State], r.State)
 	}
-	if why := cmp.Or(r.Hold, r.Reason); why != "" {
-		cell += " (" + string(why) + ")"
-	}
-	return cell
+	return stateText(r)
 }
 
 // stateText is the state of a run with its glyph and the reason.

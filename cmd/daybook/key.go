@@ -12,6 +12,7 @@ import (
 
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/control"
+	"github.com/daybook-run/daybook/internal/lang"
 )
 
 func newKey(a *app) *cobra.Command {
@@ -218,7 +219,7 @@ func (a *app) tellStory(w *bufio.Writer, s control.Story, loc *time.Location) {
 	widest := 0
 	said, notes := make([]string, len(s.Timeline)), make([]string, len(s.Timeline))
 	for i, e := range s.Timeline {
-		said[i], notes[i] = oneLine(a.lang.Say(e.Text)), oneLine(cmp.Or(a.lang.Stored(e.Note), a.lang.Say(e.Why)))
+		said[i], notes[i] = oneLine(a.lang.Say(e.Text)), oneLine(cmp.Or(a.lang.Stored(lang.Local(e.Note, loc)), a.lang.Say(e.Why)))
 		if n := displayWidth(said[i]); notes[i] != "" && n <= 48 {
 			widest = max(widest, n)
 		}
@@ -309,6 +310,8 @@ func (a *app) storyHead(s control.Story, loc *time.Location) string {
 	switch {
 	case r.WaitsForPerson():
 		text += a.lang.F(" (waits for you: %s)", daybook.Count(int(r.Subjects.ForPerson()), "%d letter", "%d letters"))
+	case r.UndoWaits:
+		text += a.lang.F(" (its undo waits for you)")
 	case r.Reason != "" && r.Reason != daybook.ReasonCovered:
 		text += a.lang.F(" (%s)", r.Reason)
 	}
@@ -318,8 +321,8 @@ func (a *app) storyHead(s control.Story, loc *time.Location) string {
 	if !r.EndedAt.IsZero() && !r.State.Live() {
 		text += " " + stamp(r.EndedAt, loc)
 	}
-	if n := r.Subjects; n != nil {
-		text += "  " + a.lang.F("%d of %d subjects", n.States[daybook.Done], n.Of)
+	if r.Subjects != nil {
+		text += "  " + a.lang.Say(control.DoneText(r.Subjects))
 	}
 	if s.Cover != nil {
 		text += "  " + a.lang.F("covered by %s, which is %s", s.Cover.Key, s.Cover.State)

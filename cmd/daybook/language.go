@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/internal/lang"
 )
 
@@ -62,16 +63,25 @@ func (a *app) translate(cmd *cobra.Command) {
 	}
 }
 
+// useLine is how a command is written. Names of what stands there are the same in every language; that there are flags is said.
+func useLine(cmd *cobra.Command) daybook.Text {
+	before, after, found := strings.Cut(cmd.UseLine(), "[flags]")
+	if !found {
+		return daybook.Say("%s", before)
+	}
+	return daybook.Say("%s%s%s", before, daybook.Say("[flags]"), after)
+}
+
 // usage writes how a command is used, in place of cobra's own, which is in one language.
 func (a *app) usage(cmd *cobra.Command) error {
 	w := bufio.NewWriter(cmd.OutOrStdout())
 	head := func(text string) { fmt.Fprintf(w, "\n\n%s", text) }
 	fmt.Fprint(w, a.lang.F("Usage:"))
 	if cmd.Runnable() {
-		fmt.Fprintf(w, "\n  %s", cmd.UseLine())
+		fmt.Fprintf(w, "\n  %s", a.lang.Say(useLine(cmd)))
 	}
 	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(w, "\n  %s [command]", cmd.CommandPath())
+		fmt.Fprintf(w, "\n  %s", a.lang.F("%s [command]", cmd.CommandPath()))
 	}
 	if cmd.HasExample() {
 		head(a.lang.F("Examples:"))

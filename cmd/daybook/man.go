@@ -85,7 +85,7 @@ func (a *app) manPage(cmd *cobra.Command, version string) string {
 	title := strings.ToUpper(manName(cmd))
 	fmt.Fprintf(&w, ".TH %s 1 \"\" %s \"Daybook\"\n.nh\n", roffWord(title), roffWord("daybook "+version))
 	fmt.Fprintf(&w, ".SH %s\n%s \\- %s\n", a.lang.F("NAME"), roff(manName(cmd)), roff(cmd.Short))
-	fmt.Fprintf(&w, ".SH %s\n.B %s\n", a.lang.F("SYNOPSIS"), roffWord(cmd.UseLine()))
+	fmt.Fprintf(&w, ".SH %s\n.B %s\n", a.lang.F("SYNOPSIS"), roffWord(a.lang.Say(useLine(cmd))))
 	if cmd.Long != "" {
 		fmt.Fprintf(&w, ".SH %s\n%s", a.lang.F("DESCRIPTION"), paragraphs(cmd.Long))
 	}

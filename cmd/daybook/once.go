@@ -205,7 +205,7 @@ func (a *app) waiting(r *daybook.Run) {
 	case r.LastError == "":
 		a.say("%s  waits until %s", r.Key, until)
 	default:
-		a.say("%s  attempt %d: %s; next try at %s", r.Key, r.Attempts, daybook.Stored(oneLine(r.LastError)), until)
+		a.say("%s  attempt %d: %s; next try at %s", r.Key, r.Attempts, a.stored(oneLine(r.LastError), r.Zone), until)
 	}
 }
 
@@ -215,7 +215,7 @@ func (a *app) notYet(r *daybook.Run) {
 	case r.HeldAt(now) == "" && r.Reason == daybook.ReasonInterrupted:
 		a.say("%s  was interrupted, and is not done: whoever claims it next goes on with it", r.Key)
 	case r.HeldAt(now) == "" && r.Reason != daybook.ReasonSettling && r.LastError != "":
-		a.say("%s  %s; the next try is due %s", r.Key, daybook.Stored(oneLine(r.LastError)), stamp(r.Due, a.zoneOf(r.Zone)))
+		a.say("%s  %s; the next try is due %s", r.Key, a.stored(oneLine(r.LastError), r.Zone), stamp(r.Due, a.zoneOf(r.Zone)))
 	default:
 		a.waiting(r)
 	}
@@ -253,7 +253,7 @@ func (a *app) onceEnded(l *ledger, r *daybook.Run, end lineEnd) (int, error) {
 	if r.Letter != nil && r.Letter.Kind == daybook.LetterUnknown {
 		standing = daybook.Say("%s, and whether it happened is unknown", r.State)
 	}
-	a.say("%s  %s: %s", r.Key, standing, daybook.Stored(r.LastError))
+	a.say("%s  %s: %s", r.Key, standing, a.stored(r.LastError, r.Zone))
 	if r.State == daybook.Dead {
 		a.next(a.onLedger(l, "daybook dead show "+string(r.Key)))
 	}

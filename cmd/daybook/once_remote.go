@@ -15,6 +15,7 @@ import (
 	"github.com/daybook-run/daybook/config"
 	"github.com/daybook-run/daybook/control"
 	"github.com/daybook-run/daybook/executor"
+	"github.com/daybook-run/daybook/internal/loop"
 )
 
 // A line of a crontab over a server: the ledger and its rules are the server's, the command runs here. Its lease is
@@ -215,7 +216,7 @@ func (x *remoteLine) follow(ctx context.Context, got claimReply) (run *control.R
 				x.a.waiting(asRun(run))
 			}
 		}
-		if !waits(ctx, max(pause, min(due, longestLook))) {
+		if !loop.Sleep(ctx, max(pause, min(due, longestLook))) {
 			return run, nil
 		}
 		if got, err = x.claim(ctx, map[string]any{"key": run.Key, "resume": true, "source": daybook.SourceOnce, "asks": !x.probe().IsZero() && !x.survived(run.Key)}); err != nil {
@@ -335,7 +336,7 @@ func (x *remoteLine) hold(ctx context.Context, got claimReply) *holding {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		for waits(renewing, h.lease/3) {
+		for loop.Sleep(renewing, h.lease/3) {
 			began := time.Now()
 			var told struct {
 				CancelledBy string `json:"cancelled_by"`

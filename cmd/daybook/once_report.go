@@ -12,6 +12,7 @@ import (
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/control"
 	"github.com/daybook-run/daybook/executor"
+	"github.com/daybook-run/daybook/internal/loop"
 	"github.com/daybook-run/daybook/runner"
 )
 
@@ -104,7 +105,7 @@ func (x *remoteLine) outlived(ctx context.Context, got claimReply, dir string, o
 		return out
 	}
 	x.a.say("%s  the command ended (%s) and left something alive that may yet act: it is waited for", got.Key, out.Detail)
-	for alive && waits(ctx, leftEvery) {
+	for alive && loop.Sleep(ctx, leftEvery) {
 		alive, _ = x.a.Exec.Alive(dir)
 	}
 	if alive {

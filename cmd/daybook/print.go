@@ -217,6 +217,11 @@ func (a *app) zoneOf(name string) *time.Location {
 	return a.displayZone(ownZone(cmp.Or(name, a.fileZone)))
 }
 
+// stored is what a row keeps in English of why something ended, with its instants in the zone of its job or run.
+func (a *app) stored(s, zone string) daybook.Stored {
+	return daybook.Stored(lang.Local(s, a.zoneOf(zone)))
+}
+
 // moment makes a cell of an instant.
 func (a *app) moment(t time.Time, zone string) moment { return moment{t, a.zoneOf(zone)} }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/control"
+	"github.com/daybook-run/daybook/internal/loop"
 	"github.com/daybook-run/daybook/internal/outhttp"
 )
 
@@ -96,21 +97,9 @@ func (r *remote) post(ctx context.Context, patience time.Duration, path, attempt
 	until := time.Now().Add(patience)
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		err := r.call(ctx, path, attempt, key, text, into)
-		if err == nil || daybook.CodeOf(err) != daybook.CodeUnavailable || !time.Now().Add(pause).Before(until) || !waits(ctx, pause) {
+		if err == nil || daybook.CodeOf(err) != daybook.CodeUnavailable || !time.Now().Add(pause).Before(until) || !loop.Sleep(ctx, pause) {
 			return err
 		}
-	}
-}
-
-// waits lets time pass. False: ctx ended.
-func waits(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
 	}
 }
 

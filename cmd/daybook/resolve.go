@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,9 +13,9 @@ import (
 
 // resolveFlags say what happened to an effect.
 type resolveFlags struct {
-	step, as, reason, confirm string
-	attempt                   int
-	dry                       bool
+	step, as, reason, result, confirm string
+	attempt                           int
+	dry, hasResult                    bool
 }
 
 func newRunResolve(a *app) *cobra.Command {
@@ -23,6 +24,7 @@ func newRunResolve(a *app) *cobra.Command {
 		Use: "resolve KEY --step S --as done|not-done|ask --reason R", Short: textRunResolve, Long: textRunResolveLong,
 		Args: exactly("KEY"), ValidArgsFunction: a.completeLetters,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			o.hasResult = cmd.Flags().Changed("result")
 			return a.runResolve(cmd.Context(), daybook.Key(args[0]), o)
 		},
 	}
@@ -30,6 +32,7 @@ func newRunResolve(a *app) *cobra.Command {
 	f.SortFlags = false
 	f.StringVar(&o.step, "step", "", "the effect; run is the whole run as one effect (required; run show lists them)")
 	f.StringVar(&o.as, "as", "", "done: it happened; not-done: it did not, and is tried again; ask: the probe is asked again (required)")
+	f.StringVar(&o.result, "result", "", "with --as done: what the far side handed back, as JSON; later attempts and an undo are given it")
 	f.IntVar(&o.attempt, "attempt", 0, "the attempt that was looked into (required for not-done once there are several; run show counts them)")
 	reasonFlag(cmd, &o.reason)
 	f.StringVar(&o.confirm, "confirm", "", textFlagConfirm)
@@ -47,6 +50,13 @@ func (a *app) runResolve(ctx context.Context, key daybook.Key, o resolveFlags) e
 			return err
 		}
 	}
+	w := control.Word{Step: o.step, As: as, Attempt: o.attempt}
+	if o.hasResult {
+		w.Result = json.RawMessage(o.result)
+	}
+	if err := w.Check(); err != nil {
+		return err
+	}
 	return a.withControl(ctx, func(l *ledger, c *control.Control) error {
 		r, err := c.Run(ctx, key)
 		if err != nil {
@@ -55,7 +65,6 @@ func (a *app) runResolve(ctx context.Context, key daybook.Key, o resolveFlags) e
 		if err := control.CheckOpenStep(r, o.step); err != nil {
 			return err
 		}
-		w := control.Word{Step: o.step, As: as, Attempt: o.attempt}
 		if w.Attempt == 0 && o.confirm == "" && !a.flags.yes && a.interactive() {
 			w.Attempt = r.Attempts // it is read before it is confirmed
 		}
@@ -106,7 +115,10 @@ func (a *app) resolution(ctx context.Context, c *control.Control, job string, w 
 func (a *app) confirmResolve(r *daybook.Run, o resolveFlags) error {
 	wire := r.StepRecord(o.step).WireKey()
 	plan := daybook.Say("%s  effect %s, wire key %s, would be settled as done, and would never be begun again", r.Key, o.step, wire)
-	if daybook.Resolution(o.as) == daybook.AsNotDone {
+	switch {
+	case o.hasResult:
+		plan = daybook.Say("%s  effect %s, wire key %s, would be settled as done, with the result %s, and would never be begun again", r.Key, o.step, wire, daybook.Clip(oneLine(o.result), 200))
+	case daybook.Resolution(o.as) == daybook.AsNotDone:
 		plan = daybook.Say("%s  effect %s, wire key %s, would be settled as not done, and would be begun again under the next wire key", r.Key, o.step, wire)
 	}
 	a.plan("%s", plan)

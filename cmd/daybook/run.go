@@ -108,7 +108,7 @@ func (a *app) runsByFilter(ctx context.Context, f daybook.Filter, o listFlags, n
 func (a *app) addRun(g *grid, r *daybook.Run) {
 	failed := daybook.Say(" ")
 	if r.State != daybook.Done && r.LastError != "" {
-		failed = daybook.Say("%s", daybook.Stored(daybook.Clip(oneLine(r.LastError), 160)))
+		failed = daybook.Say("%s", a.stored(daybook.Clip(oneLine(r.LastError), 160), r.Zone))
 	}
 	if r.Subjects != nil && r.Letter == nil {
 		failed = control.SubjectsText(r)
@@ -131,7 +131,23 @@ func newRunShow(a *app) *cobra.Command {
 // runShowJSON is daybook/run.v1 with the attempts.
 type runShowJSON struct {
 	*runJSON
+	Asked *askedJSON    `json:"asked_to_end,omitempty"`
 	Tries []attemptJSON `json:"tries"`
+}
+
+// askedJSON is who asked for the end of a run.
+type askedJSON struct {
+	At     time.Time   `json:"at,omitzero"`
+	By     string      `json:"by,omitempty"`
+	Reason string      `json:"reason,omitempty"`
+	With   daybook.Key `json:"with,omitempty"` // the run that was ended, and this one with it
+}
+
+func newAskedJSON(a *control.AskedToEnd) *askedJSON {
+	if a == nil {
+		return nil
+	}
+	return &askedJSON{a.At, a.By, a.Note, a.With}
 }
 
 func (a *app) runShow(ctx context.Context, key daybook.Key) error {
@@ -144,12 +160,16 @@ func (a *app) runShow(ctx context.Context, key daybook.Key) error {
 		if err != nil {
 			return err
 		}
+		asked, err := c.AskedToEnd(ctx, r)
+		if err != nil {
+			return err
+		}
 		tries, err := c.Attempts(ctx, key)
 		if err != nil {
 			return err
 		}
 		if a.flags.json {
-			j := runShowJSON{control.NewRunJSON(r), []attemptJSON{}}
+			j := runShowJSON{control.NewRunJSON(r), newAskedJSON(asked), []attemptJSON{}}
 			j.Lock = control.NewLockJSON(lock)
 			for _, t := range tries {
 				j.Tries = append(j.Tries, newAttemptJSON(t))
@@ -157,7 +177,7 @@ func (a *app) runShow(ctx context.Context, key daybook.Key) error {
 			return a.printJSON(j)
 		}
 		w := bufio.NewWriter(a.Stdout)
-		a.describeRun(w, r, lock)
+		a.describeRun(w, r, lock, asked)
 		turn, err := c.Turn(ctx, r)
 		if err != nil {
 			return err
@@ -195,9 +215,9 @@ func (a *app) runShow(ctx context.Context, key daybook.Key) error {
 			}
 			outcome := control.ResultText(t.Result)
 			if t.Detail != "" {
-				outcome = daybook.Say("%s (%s)", outcome, t.Detail)
+				outcome = daybook.Say("%s (%s)", outcome, daybook.Stored(oneLine(t.Detail)))
 			}
-			g.add(name, moment{began, loc}, took, outcome, hosts.Replace(t.Node), daybook.Say("%s ", daybook.Stored(t.Error)))
+			g.add(name, moment{began, loc}, took, outcome, hosts.Replace(t.Node), daybook.Say("%s ", a.stored(t.Error, r.Zone)))
 		}
 		if len(tries) > 0 {
 			if _, err := fmt.Fprintln(a.Stdout); err != nil {
@@ -212,7 +232,7 @@ func (a *app) runShow(ctx context.Context, key daybook.Key) error {
 	})
 }
 
-func (a *app) describeRun(w *bufio.Writer, r *daybook.Run, lock *daybook.Lock) {
+func (a *app) describeRun(w *bufio.Writer, r *daybook.Run, lock *daybook.Lock, asked *control.AskedToEnd) {
 	loc := a.zoneOf(r.Zone)
 	row := func(label, format string, args ...any) { a.row(w, label, format, args...) }
 	fmt.Fprintln(w, a.lang.F("%s  %s  %s", r.Key, r.Priority, stateText(r)))
@@ -229,8 +249,8 @@ func (a *app) describeRun(w *bufio.Writer, r *daybook.Run, lock *daybook.Lock) {
 	if began := control.StartedAt(r); !began.IsZero() {
 		row("started", "%s, attempt %d", stamp(began, loc), r.Attempts)
 	}
-	if r.State == daybook.Running && r.CancelledBy != "" {
-		row("asked", "to end by %s", oneLine(r.CancelledBy))
+	if asked != nil {
+		row("asked", "%s", asked.Text(loc))
 	}
 	if !r.EndedAt.IsZero() && !r.State.Live() {
 		row("ended", "%s", stamp(r.EndedAt, loc))
@@ -241,10 +261,10 @@ func (a *app) describeRun(w *bufio.Writer, r *daybook.Run, lock *daybook.Lock) {
 	a.subjectRows(row, r)
 	a.stepRows(row, r)
 	if l := r.Letter; l != nil {
-		row("letter", "%s, %s, since %s", string(l.Kind), l.State, stamp(l.OpenedAt, loc))
+		row("letter", "%s, %s, since %s", l.Kind, l.State, stamp(l.OpenedAt, loc))
 	}
 	if settled := r.Letter != nil && r.Letter.State != daybook.LetterOpen && r.State.Live() && r.Letter.Error == r.LastError; r.LastError != "" && r.State != daybook.Done && !settled {
-		row("last error", "%s", daybook.Stored(daybook.Clip(r.LastError, 500)))
+		row("last error", "%s", a.stored(daybook.Clip(r.LastError, 500), r.Zone))
 	}
 	row("triggers", "%d, the first by %s", r.Triggers, byDoor(r.FirstSource, r.FirstActor))
 	if len(r.Counts) > 0 {
@@ -385,7 +405,7 @@ func (a *app) confirmAct(ctx context.Context, c *control.Control, key daybook.Ke
 	if err != nil || r.Priority != daybook.P0 && given == "" {
 		return err
 	}
-	told := daybook.Say("%s  is running: its executor would be asked to end it", key)
+	told := control.WouldEnd(r)
 	if t.name != "cancel" || r.State != daybook.Running {
 		tr, refused := t.rule(r, a.person().Name, note, a.Now())
 		if refused != nil {
@@ -413,7 +433,7 @@ func (a *app) wouldAct(ctx context.Context, c *control.Control, key daybook.Key,
 	j := actedJSON{Schema: "daybook/act.v1", Key: key, Act: t.name, From: r.State, To: r.State, DryRun: true, Run: control.Nested(r)}
 	told := daybook.Text{}
 	if t.name == "cancel" && r.State == daybook.Running {
-		j.Asked, told = true, daybook.Say("%s  is running: its executor would be asked to end it", key)
+		j.Asked, told = true, control.WouldEnd(r)
 	} else {
 		tr, err := t.rule(r, a.person().Name, note, a.Now())
 		if err != nil {
@@ -436,8 +456,7 @@ var pastOf = map[string]daybook.Text{"cancel": daybook.Say("cancelled"), "reopen
 
 func (a *app) tellActed(t control.Acted) error {
 	if a.flags.json {
-		return a.printJSON(actedJSON{Schema: "daybook/act.v1", Key: t.Key, Act: t.Act, From: t.From, To: t.Run.State, Asked: t.Asked, Message: t.Line(), Next: t.Next(),
-			NobodyExecutes: t.NobodyExecutes, Run: control.Nested(t.Run)})
+		return a.printJSON(control.NewActedJSON(t))
 	}
 	next := t.Do()
 	t.Run = a.shownRun(t.Run)

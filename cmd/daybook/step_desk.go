@@ -11,6 +11,7 @@ import (
 
 	"github.com/daybook-run/daybook"
 	"github.com/daybook-run/daybook/control"
+	"github.com/daybook-run/daybook/internal/loop"
 	"github.com/daybook-run/daybook/internal/outhttp"
 	"github.com/daybook-run/daybook/runner"
 )
@@ -179,7 +180,7 @@ func (a *app) withSteps(ctx context.Context, token string, do func(stepDesk) err
 	}
 	until := time.Now().Add(claimPatience)
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		if err := try(); err == nil || opened || daybook.CodeOf(err) != daybook.CodeUnavailable || time.Now().After(until) || !waits(ctx, pause) {
+		if err := try(); err == nil || opened || daybook.CodeOf(err) != daybook.CodeUnavailable || time.Now().After(until) || !loop.Sleep(ctx, pause) {
 			return err
 		}
 	}
@@ -197,7 +198,7 @@ func patiently(ctx context.Context, patience time.Duration, call func(context.Co
 	defer cancel()
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		t, err = call(ctx)
-		if daybook.CodeOf(err) != daybook.CodeUnavailable || !waits(ctx, pause) {
+		if daybook.CodeOf(err) != daybook.CodeUnavailable || !loop.Sleep(ctx, pause) {
 			return t, err
 		}
 	}

@@ -143,6 +143,8 @@ cancelled. One of which an effect has happened becomes a dead letter, to be repl
 	textRunResolve     = "Say what happened to an effect whose outcome is unknown"
 	textRunResolveLong = `Look at the far side first: the wire key is what it got as idempotency key. done: the effect is never begun
 again. not-done: it is begun again, under the next wire key. ask: the probe is asked once more.
+With done, --result '{"id": "ch_9a1"}' says what the far side handed back: what goes on with it, and an undo, are given
+that, and nothing without it.
 What touches money (P0) is confirmed by typing its key, or with --confirm=KEY.`
 
 	textKey         = "All that is known about a key"

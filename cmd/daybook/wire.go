@@ -19,22 +19,8 @@ type (
 	runJSON    = control.RunJSON
 	letterJSON = control.LetterJSON
 	answerJSON = control.AnswerJSON
+	actedJSON  = control.ActedJSON
 )
-
-// actedJSON is daybook/act.v1: what became of an act on a run.
-type actedJSON struct {
-	Schema         string        `json:"schema"`
-	Key            daybook.Key   `json:"key"`
-	Act            string        `json:"act"`
-	From           daybook.State `json:"from"`
-	To             daybook.State `json:"to"`
-	Asked          bool          `json:"asked,omitempty"`
-	Message        string        `json:"message"`
-	Next           string        `json:"next,omitempty"`
-	NobodyExecutes bool          `json:"nobody_executes,omitempty"`
-	DryRun         bool          `json:"dry_run,omitempty"`
-	Run            *runJSON      `json:"run,omitempty"`
-}
 
 // attemptJSON is one try of a run, or one question about it.
 type attemptJSON struct {

@@ -165,7 +165,7 @@ func TestEveryStateReasonAndKindHasWords(t *testing.T) {
 			t.Errorf("no word for the state %s", s)
 		}
 	}
-	for kind, prefix := range map[string]string{"Reason": "reason.", "LetterState": "letter.", "TriggerOutcome": "outcome.", "Source": "source.", "AlertKind": "kind."} {
+	for kind, prefix := range map[string]string{"Reason": "reason.", "LetterState": "letter.", "LetterKind": "letter kind.", "TriggerOutcome": "outcome.", "Source": "source.", "AlertKind": "kind."} {
 		values := constants(t, kind)
 		if len(values) < 3 {
 			t.Errorf("%d constants of %s", len(values), kind)

@@ -75,6 +75,11 @@ var en = map[string]string{
 	"letter.dismissed":   "dismissed",
 	"letter.settled":     "settled",
 
+	// Kinds of letter.
+	"letter kind.failed":  "failed",
+	"letter kind.unknown": "unknown",
+	"letter kind.undo":    "undo",
+
 	// The glossary.
 	"word.job":           "job",
 	"word.runner":        "runner",
@@ -303,6 +308,8 @@ var en = map[string]string{
 	"alert.reported":             "reported: {counts}",
 	"alert.run":                  "Run: {done} of {of} subjects done, {letters} dead, {unknown} unknown",
 	"alert.subjects more":        "{subjects} and {more} more",
+	"alert.subjects first":       "{subject}: 1 of {of} so far; those that follow stand in   daybook key show {parent}",
+	"alert.subjects only":        "{subject}: 1 of {of}; all stand in   daybook key show {parent}",
 
 	// What to do. Commands are not translated.
 	"alert.do.replay":           "mend the cause, then   daybook dead replay {key}   (same key)",

@@ -163,6 +163,8 @@ func (p Printer) arg(a any) any {
 		return p.Outcome(a)
 	case daybook.LetterState:
 		return p.Letter(a)
+	case daybook.LetterKind:
+		return p.LetterKind(a)
 	case daybook.AlertKind:
 		return p.Alert(a)
 	case daybook.Source:

@@ -34,7 +34,7 @@ func TestEverySentenceIsSaidInChinese(t *testing.T) {
 			_, ok := room[f.format]
 			known = known || ok
 		}
-		if !known && !used[f.format] && hasWords(f.format) {
+		if !known && !used[f.format] && (hasWords(f.format) || clauses.MatchString(f.format) && !strings.Contains(f.at, "/importer/")) { // that writes a file
 			missing = append(missing, fmt.Sprintf("%s: %q", f.at, f.format))
 		}
 		used[f.format] = true
@@ -54,6 +54,9 @@ func TestEverySentenceIsSaidInChinese(t *testing.T) {
 		}
 	}
 }
+
+// clauses is punctuation between what a format is given: of clauses, which Chinese writes otherwise. Behind %v stands what is none.
+var clauses = regexp.MustCompile(`%[sd]([:;,] | \()`)
 
 // arguments is how many arguments a format takes.
 func arguments(format string) int {
@@ -145,7 +148,7 @@ func TestSentencesAreGoodChinese(t *testing.T) {
 // values that it takes, and words in capitals for what people put in their place.
 var machineWords = strings.Fields(`
 serial subscription subject freeze restored clock deploy for
-daybook Daybook serve once check resolve reopen resume import crontab completion db demo
+daybook Daybook daybook_not_kept ch null serve once check resolve reopen resume import crontab completion db demo
 done not ask error scheduled running retryable skipped coalesced cancelled dead state
 act alerts amount argument backfill backoff bare base bin business_days channel cn date charge create exec extend factor false formerly key kind lib live
 max month none one pause ping program quoted receipt retry schedule sh shift step timeout times tk token trigger two undo undo_url value var version view watch year yes no cannot_tell catch_up channels charges coalesce covers database day defaults effect effects env event every
@@ -195,6 +198,8 @@ func TestF(t *testing.T) {
 		{e.F("%s: %s", daybook.Done, daybook.Say("window")), "done: window"},
 		{z.F("%s: %s", daybook.Done, daybook.Say("window")), "完成：业务窗口"},
 		{z.F("%s: %q is not one of %s", "effects", "twice", daybook.Words{"once", "repeatable"}), "effects：\"twice\" 不在可选范围内：once、repeatable"},
+		{z.F("  %s: %s, %s", daybook.SourceSchedule, daybook.Count(3, "%d time", "%d times"), daybook.Reused), "  调度：3 次，复用结果"},
+		{z.F("%s, %s, since %s", daybook.LetterUnknown, daybook.LetterOpen, "09:00"), "结果未知，未处理，自 09:00"},
 		{z.format("%d of %s", []any{1}), "1 of %!s(MISSING)"},
 		{z.F("%5.1f|%-3d|%x", 2.5, 7, 255), "  2.5|7  |ff"},
 		{z.format("a %", nil), "a %"},

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // zhStored are the sentences of Daybook's own that rows keep in English, since programs read them there: why an attempt, a
@@ -20,6 +21,10 @@ var zhStored = map[string]string{
 	"nobody reported how it ended":                                                                     "没有收到它如何结束的报告",
 	"the attempt ended without coming to effect %s, whose outcome is unknown":                          "这次尝试结束时没有走到结果未知的副作用%s",
 	"cancelled by %s while an outcome is unknown: %s":                                                  "由%s取消，当时有结果未知：%s",
+	"cancelled by a person: %s":                                                                        "已被人取消：%s",
+	"cancelled by a person":                                                                            "已被人取消",
+	"%s after being asked to end: %s":                                                                  "%s，在被要求结束之后：%s",
+	"it did not come to %s":                                                                            "没有走到%s",
 	"cancelled by %s after %s happened":                                                                "由%s取消，当时%s已发生",
 	"%s (done twice)":                                                                                  "%s（发生了两次）",
 	"%s (its result was not kept)":                                                                     "%s（结果没有保留）",
@@ -47,17 +52,34 @@ var zhStored = map[string]string{
 	"read the secrets of the job: %s":                                                                  "读取任务的机密：%s",
 	"subjects fail alike, and no more are let go: %s":                                                  "业务对象都以同样方式失败，不再放行：%s",
 	"the listing named what is no subject: %s":                                                         "清单里有不是业务对象的内容：%s",
+	"it has serial key %s since %s, longer than its max_runtime %s":                                    "它占用串行键%s，自%s起，超过它的 max_runtime %s",
+	"a freeze began, in which no undo is sent: it goes on at %s":                                       "冻结开始了，期间不发送撤销：于%s继续",
 	"timed out": "超时",
 	"cancelled": "已取消",
 	"the ledger was put back to %s and forgot what happened after it: whether this happened is unknown": "账本被恢复到%s，忘了其后发生的事：这件事是否发生未知",
 	"a late report says that it is done under %s, and it was begun again under %s":                      "迟到的报告说它已在%s下完成，而它又在%s下重新开始",
-	"a freeze began, in which no undo is sent: it goes on at %s":                                        "冻结开始，其间不发送撤销：于%s继续",
 	"the far side has it under %s and under %s":                                                         "对方系统在%s和%s下都有它",
 	"counted: %s, now %s":             "计数：%s，现在%s",
 	"runs: %s, now %s":                "运行：%s，现在%s",
 	"attempts: %s, now %s":            "尝试：%s，现在%s",
 	"effects begun: %s, now %s":       "已开始的副作用：%s，现在%s",
 	"the count failed afterwards: %s": "之后的计数失败：%s",
+}
+
+// storedInstant is an instant in one of them, as rows have it.
+var storedInstant = regexp.MustCompile(`(a no counts from |the ledger was put back to |it has serial key \S+ since |no undo is sent: it goes on at )(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)`)
+
+// Local returns what a row keeps of why something ended with its instants in a zone, as people read them. The words of others, and
+// their instants, stay as they are.
+func Local(s string, loc *time.Location) string {
+	return storedInstant.ReplaceAllStringFunc(s, func(part string) string {
+		m := storedInstant.FindStringSubmatch(part)
+		at, err := time.Parse(time.RFC3339, m[2])
+		if err != nil {
+			return part
+		}
+		return m[1] + at.In(loc).Format(time.DateTime) + " " + loc.String()
+	})
 }
 
 // storedForm is one of them, as it is found again.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestStoredSentencesAreSaid: what rows keep in English is said in Chinese, and words of others stay as they are.
@@ -27,6 +28,21 @@ func TestStoredSentencesAreSaid(t *testing.T) {
 		if got := For(English).Stored(english); got != english {
 			t.Errorf("%q is said %q in English", english, got)
 		}
+	}
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for english, want := range map[string]string{
+		"effect charge: the far side does not have it yet; a no counts from 2026-03-29T01:05:35Z on": "effect charge: the far side does not have it yet; a no counts from 2026-03-29 03:05:35 Europe/Berlin on",
+		"exit 1: busy from 2026-03-29T01:05:35Z on":                                                  "exit 1: busy from 2026-03-29T01:05:35Z on",
+	} {
+		if got := Local(english, berlin); got != want {
+			t.Errorf("%q in Berlin is %q, want %q", english, got, want)
+		}
+	}
+	if got := For(Chinese).Stored(Local("a freeze began, in which no undo is sent: it goes on at 2026-03-29T01:05:35Z", berlin)); got != "冻结开始了，期间不发送撤销：于 2026-03-29 03:05:35 Europe/Berlin 继续" {
+		t.Error(got)
 	}
 	deep := strings.Repeat("effect a: ", 100) + strings.Repeat("; ", 1000)
 	if got := For(Chinese).Stored(deep); !strings.HasPrefix(got, "副作用 a：") {

@@ -19,6 +19,9 @@ func (p Printer) Source(s daybook.Source) string { return p.word("source.", stri
 // Letter is the word for how a dead letter stands.
 func (p Printer) Letter(s daybook.LetterState) string { return p.word("letter.", string(s)) }
 
+// LetterKind is the word for what a dead letter wants.
+func (p Printer) LetterKind(k daybook.LetterKind) string { return p.word("letter kind.", string(k)) }
+
 // Alert is the words for a kind of alert, as they stand in a subject.
 func (p Printer) Alert(k daybook.AlertKind) string { return p.word("kind.", string(k)) }
 

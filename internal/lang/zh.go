@@ -75,6 +75,11 @@ var zh = map[string]string{
 	"letter.dismissed":   "已关闭",
 	"letter.settled":     "已核定",
 
+	// Kinds of letter.
+	"letter kind.failed":  "失败",
+	"letter kind.unknown": "结果未知",
+	"letter kind.undo":    "撤销",
+
 	// The glossary.
 	"word.job":           "任务",
 	"word.runner":        "执行方式",
@@ -297,6 +302,8 @@ var zh = map[string]string{
 	"alert.reported":             "已报告：{counts}",
 	"alert.run":                  "运行：{of}个业务对象中{done}个完成、{letters}个死信、{unknown}个结果未知",
 	"alert.subjects more":        "{subjects}，另有{more}个",
+	"alert.subjects first":       "{subject}：目前是{of}个中的 1 个；之后的都在  daybook key show {parent}",
+	"alert.subjects only":        "{subject}：{of}个中的 1 个；全部见  daybook key show {parent}",
 
 	// What to do. Commands are not translated.
 	"alert.do.replay":           "排除原因后执行  daybook dead replay {key}（沿用原键）",

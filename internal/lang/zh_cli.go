@@ -318,6 +318,7 @@ var zhCLI = map[string]string{
 	"this is confirmed with --yes (-y), where it asks at all":                                      "如果它会询问，用 --yes（-y）确认",
 	"%s  effect %s, wire key %s, would be settled as done, and would never be begun again":         "%s  副作用%s（对外幂等键%s）将核定为已发生，不会再次开始",
 	"%s  effect %s, wire key %s, would be settled as not done, and would be begun again under the next wire key": "%s  副作用%s（对外幂等键%s）将核定为未发生，并再次开始，使用下一个对外幂等键",
+	"%s  effect %s, wire key %s, would be settled as done, with the result %s, and would never be begun again":   "%s  副作用%s（对外幂等键%s）将核定为已发生，结果为%s，不会再次开始",
 	"resolve: --as is missing":             "resolve：缺少 --as",
 	"--as done, --as not-done or --as ask": "--as done、--as not-done 或 --as ask",
 	"resolve":                              "处理",

@@ -122,6 +122,9 @@ var zhControl = map[string]string{
 
 	// acttext.go
 	"is being undone, by %s: nothing of it runs again.":                                                                "正在由%s撤销：它的任何内容都不会再运行。",
+	"a result is of what was done: it does not go with %s":                                                             "结果属于已发生的事：不能与%s一起用",
+	"say done, or leave the result out":                                                                                "改用 done，或不写结果",
+	"Its result is kept for what goes on with it, and for an undo.":                                                    "它的结果已保留，供后续工作和撤销使用。",
 	"was asked to end by %s already: its executor ends it.":                                                            "已由%s要求结束：执行者会结束它。",
 	"is running: its executor was asked to end it. If it has begun an effect, whether that happened is settled first.": "运行中：已要求执行者结束它。若副作用已开始，先核定是否发生。",
 	"dismissed.": "已关闭。",

@@ -27,12 +27,24 @@ var zhSystem = map[string]string{
 var zhRoot = map[string]string{
 
 	// error.go, text.go
-	"invalid":     "无效",
-	"not found":   "不存在",
-	"refused":     "被拒绝",
-	"stale":       "已过时",
-	"unavailable": "不可用",
-	"%s: %s":      "%s：%s",
+	"invalid":      "无效",
+	"not found":    "不存在",
+	"refused":      "被拒绝",
+	"stale":        "已过时",
+	"unavailable":  "不可用",
+	"%s: %s":       "%s：%s",
+	"%s; %s":       "%s；%s",
+	"  %s: %s":     "  %s：%s",
+	"%s  %s: %s":   "%s  %s：%s",
+	"  %s: %s, %s": "  %s：%s，%s",
+	"a result of %d bytes: at most %d are kept":                       "结果有%d字节：最多保留%d字节",
+	"give its id, and keep the rest elsewhere":                        "只给出它的编号，其余放在别处",
+	"the result is not JSON: %s":                                      "结果不是 JSON：%s",
+	"such as {\"id\": \"ch_9a1\"}; text stands in quotes: \"ch_9a1\"": "例如 {\"id\": \"ch_9a1\"}；文字要加引号：\"ch_9a1\"",
+	"null is no result":                                               "null 不是结果",
+	"leave the result out if the far side handed none back":           "对方没有交回结果就不写",
+	"the name daybook_not_kept says that there is no result":          "名称 daybook_not_kept 表示没有结果",
+	"leave the result out if there is none":                           "没有结果就不写",
 
 	// job.go
 	"job %s has no owner": "任务%s没有负责人",
