@@ -102,6 +102,7 @@ type flight struct {
 	adopted  string           // the directory of a survivor
 	leader   *daybook.Outcome // how the attempt ended that it outlived; nil: nobody saw that
 	ending   bool             // the survivor was asked to end
+	told     bool             // that its end could not be kept
 	kept     bool             // its end lies beside its attempt, since the ledger did not take it
 }
 

@@ -87,7 +87,12 @@ func (x *Executor) keepEnd(f *flight) bool {
 		return false
 	}
 	if err := x.o.Survivor.KeepEnd(dir, f.outcome); err != nil {
-		x.o.Log.Warn("how an attempt ended could not be kept beside it", "job", run.Job, "key", run.Key, "result", f.outcome.Result, "err", err)
+		log := x.o.Log.Warn
+		if f.told { // it is tried again with each write
+			log = x.o.Log.Debug
+		}
+		f.told = true
+		log("how an attempt ended could not be kept beside it", "job", run.Job, "key", run.Key, "result", f.outcome.Result, "err", err)
 		return false
 	}
 	return true

@@ -199,8 +199,10 @@ var ledgerWords = []struct {
 	do   daybook.Text
 }{
 	{"disk is full", noSpaceDo}, {"no space left", noSpaceDo}, {"No space left", noSpaceDo},
+	{"disk I/O error (4874)", noSpaceDo}, // no room for what SQLite keeps beside the file
 	{"readonly database", readOnlyDo}, {"read-only file system", readOnlyDo},
 	{"unable to open database file", rightsDo}, {"permission denied", rightsDo},
+	{"disk I/O error", faultyDo},
 	{"database is locked", daybook.Say("another program keeps it to itself for longer than 5 s: a backup tool, or a shell with a transaction open")},
 	{"is malformed", damagedDo}, {"not a database", damagedDo},
 	{"unsupported startup parameter", daybook.Say("the pooler in front of the database refuses a parameter of the URL: take it out, or name it in ignore_startup_parameters of the pooler")},
@@ -209,6 +211,7 @@ var ledgerWords = []struct {
 
 var (
 	noSpaceDo  = daybook.Say("make room on the disk of the ledger: what was recorded is safe, and serve goes on by itself")
+	faultyDo   = daybook.Say("the disk of the ledger fails: look at its room and at the log of the system; what was recorded is in the file")
 	readOnlyDo = daybook.Say("the place is read-only: mount it for writing, or name another with --db; SQLite writes beside the file, too")
 	rightsDo   = daybook.Say("the user that runs daybook needs to read and write the file and its folder")
 	damagedDo  = daybook.Say("leave the file as it is for whoever looks into it, and work on a copy made by daybook db backup: --db sqlite:COPY")

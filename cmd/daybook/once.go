@@ -201,7 +201,7 @@ func (a *app) waiting(r *daybook.Run) {
 	case r.Reason == daybook.ReasonSettling:
 		a.say("%s  whether attempt %d happened is asked for, next at %s", r.Key, r.Attempts, until)
 	case !r.Due.After(now):
-		a.say("%s  waits: another run of its job is under way", r.Key)
+		a.say("%s  waits: another run of its job is under way, or comes before it", r.Key)
 	case r.LastError == "":
 		a.say("%s  waits until %s", r.Key, until)
 	default:
