@@ -171,35 +171,19 @@ func (t *tx) pick(ctx context.Context, c *choice, n int, now time.Time, ask func
 	return nil
 }
 
-// Whoever asked meanwhile that the attempt should end is heard: it does not begin.
-const beginRun = `UPDATE daybook_live SET begun_us = $4 WHERE key = $1 AND state = 'running' AND fence = $2 AND claim = $3 AND cancelled_by = ''
-  AND (SELECT b.lapse FROM daybook_ledger b) = $5`
-
 // Begin implements daybook.Claimer.
 func (s *Store) Begin(ctx context.Context, r *daybook.Run, e *daybook.StepRecord, now time.Time) error {
-	node := s.marks.own(r.Node, now)
-	moved := int64(0)
-	err := s.write(ctx, "begin "+string(r.Key), func(ctx context.Context, t *tx) (err error) {
-		n, err := t.exec(ctx, beginRun, string(r.Key), r.Fence, r.Claim, us(now), r.Lapse)
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return daybook.New(daybook.CodeStale, "%s is not held any more", r.Key)
-		}
-		if e == nil {
-			return nil
-		}
-		if err := t.putSteps(ctx, []*daybook.StepRecord{e}); err != nil {
-			return err
-		}
-		moved, err = t.moveMark(ctx, node)
+	m := newMark("begin "+string(r.Key), r, e)
+	m.row, m.at = markRow(r, now, true), now
+	held, err := s.mark(ctx, m)
+	switch {
+	case err != nil:
 		return err
-	})
-	if s.remember(node.Node, moved, now, err); err == nil {
-		r.BegunAt, r.Effect = now, e
+	case !held:
+		return daybook.New(daybook.CodeStale, "%s is not held any more", r.Key)
 	}
-	return err
+	r.BegunAt, r.Effect = now, e
+	return nil
 }
 
 const renewLeases = `WITH v (key, fence, claim, lease_us) AS (/*rows t b t b*/)

@@ -2,8 +2,8 @@ package store
 
 // Statements are the texts whose plans are looked at, by name.
 var Statements = map[string]string{
-	"selectDue": selectDue, "selectOneDue": selectOneDue, "claimRuns": claimRuns, "renewLeases": renewLeases, "selectHolding": selectHolding, "beginRun": beginRun,
-	"moveLive": moveLive, "takeLive": takeLive, "endRuns": endRuns, "moveLiveRow": moveLiveRow, "takeLiveRow": takeLiveRow, "endRunsRow": endRunsRow, "upsertSteps": upsertSteps, "markStep": markStep, "denyStep": denyStep,
+	"selectDue": selectDue, "selectOneDue": selectOneDue, "claimRuns": claimRuns, "renewLeases": renewLeases, "selectHolding": selectHolding, "markRuns": markRuns, "markRun": markRun,
+	"moveLive": moveLive, "takeLive": takeLive, "endRuns": endRuns, "moveLiveRow": moveLiveRow, "takeLiveRow": takeLiveRow, "endRunsRow": endRunsRow, "upsertSteps": upsertSteps, "denyStep": denyStep,
 	"selectNextDue": selectNextDue, "selectExpired": selectExpired,
 	"selectRun": selectRun, "selectAsked": selectAsked, "selectJob": selectJob, "selectRunsIn": selectRunsIn, "selectStepsIn": selectStepsIn, "selectLetterOf": selectLetterOf,
 	"selectStandings": selectStandings, "selectLiveOfJobs": selectLiveOfJobs, "selectKeysIn": selectKeysIn, "moveCursors": moveCursors,
@@ -30,4 +30,11 @@ func Rewritten(database, text string) string {
 		return rewritePostgres(text)
 	}
 	return rewriteSQLite(text)
+}
+
+// Waiting is how many wait to have a mark written by the next transaction.
+func Waiting(s *Store) int {
+	s.marking.mu.Lock()
+	defer s.marking.mu.Unlock()
+	return len(s.marking.waiting)
 }

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -120,14 +119,6 @@ func (m *markBook) of(node string, now time.Time) marked {
 	return marked{known, m.lapse}
 }
 
-// own returns what is known of the node that this process is, or else of the one that holds a run.
-func (m *markBook) own(holder string, now time.Time) marked {
-	m.mu.Lock()
-	self := m.self
-	m.mu.Unlock()
-	return m.of(cmp.Or(self, holder), now)
-}
-
 func (m *markBook) saw(mark daybook.Mark) {
 	if m.known == nil {
 		m.known = make(map[string]daybook.Mark)
@@ -143,7 +134,7 @@ func errForgot() error {
 
 const moveMark = `UPDATE daybook_nodes SET mark = mark + 1 WHERE id = $1 RETURNING mark`
 
-// moveMark counts an effect that is marked begun in the name of a node, and makes sure that the ledger knows of those before.
+// moveMark counts that effects are marked begun in the name of a node, and makes sure that the ledger knows of those before.
 // 0: the node is none that the ledger lists.
 func (t *tx) moveMark(ctx context.Context, had marked) (number int64, err error) {
 	if err := t.query(ctx, moveMark, func(rows *sql.Rows) error { return rows.Scan(&number) }, had.Node); err != nil {
@@ -156,17 +147,16 @@ func (t *tx) moveMark(ctx context.Context, had marked) (number int64, err error)
 }
 
 // remember notes what was committed, here and with the witness: before what was marked begun is begun.
-func (s *Store) remember(node string, number int64, now time.Time, err error) {
-	if s.tellForgot(err) || err != nil || number == 0 {
+func (s *Store) remember(mark daybook.Mark) {
+	if mark.Number == 0 {
 		return
 	}
-	mark := daybook.Mark{Node: node, Number: number, At: now}
 	s.marks.mu.Lock()
-	if said := s.marks.known[node].At; mark.At.Before(said) {
+	if said := s.marks.known[mark.Node].At; mark.At.Before(said) {
 		mark.At = said
 	}
 	s.marks.saw(mark)
-	seen := daybook.Seen{Ledger: s.marks.ledger, Lapse: s.marks.lapse, Marks: map[string]daybook.Mark{node: mark}}
+	seen := daybook.Seen{Ledger: s.marks.ledger, Lapse: s.marks.lapse, Marks: map[string]daybook.Mark{mark.Node: mark}}
 	s.marks.mu.Unlock()
 	if s.o.Witness != nil && seen.Ledger != "" {
 		s.o.Witness(seen)

@@ -24,7 +24,7 @@ func never(error) bool { return false }
 
 // oneRow has the statements of the hot path once more, for one row: for those above SQLite would fill a table of one row
 // each time.
-var oneRow = map[string]string{moveLive: moveLiveRow, takeLive: takeLiveRow, endRuns: endRunsRow, countTriggers: countTrigger}
+var oneRow = map[string]string{moveLive: moveLiveRow, takeLive: takeLiveRow, endRuns: endRunsRow, countTriggers: countTrigger, markRuns: markRun}
 
 // The drivers name the result code in their texts; importing one to compare numbers is not allowed here, for two copies
 // of SQLite in one process break each other's locks.

@@ -96,46 +96,23 @@ func stepRow(e *daybook.StepRecord) []any {
 const selectStepMark = `SELECT s.key FROM daybook_steps s JOIN daybook_live l ON l.key = s.key WHERE s.key = $1 AND s.step = $2
   AND s.state = $3 AND s.fence = $4 AND s.tries = $5 AND s.generation = $6 AND s.ended_us = $7 AND l.claim = $8`
 
-// Whoever asked meanwhile that the attempt should end is heard: nothing more of it begins, and no transaction of the caller is
-// part of it. What ended is written all the same.
-const markStep = `UPDATE daybook_live SET marks = marks + 1 WHERE key = $1 AND state = 'running' AND fence = $2 AND claim = $3 AND marks = $4
-  AND (SELECT b.lapse FROM daybook_ledger b) = $5 AND (CAST($6 AS BIGINT) = 0 OR cancelled_by = '')`
-
 // MarkStep implements daybook.Stepper.
 func (s *Store) MarkStep(ctx context.Context, r *daybook.Run, e *daybook.StepRecord, learned daybook.Learned) error {
-	mine := exists(selectStepMark, string(e.Key), e.Step, string(e.State), e.Fence, int64(e.Tries), int64(e.Generation), us(e.EndedAt), r.Claim)
-	node := s.marks.own(r.Node, time.Time{})
-	moved := int64(0)
-	err := s.provedWrite(ctx, "mark step "+e.Step+" of "+string(r.Key), mine, func(ctx context.Context, t *tx) (err error) {
-		n, err := t.exec(ctx, markStep, string(r.Key), r.Fence, r.Claim, r.Marks, r.Lapse, bit(e.State == daybook.EffectBegun))
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return staleStep(r, e)
-		}
-		if err := t.putSteps(ctx, []*daybook.StepRecord{e}); err != nil {
-			return err
-		}
-		if moved = 0; e.State == daybook.EffectBegun && !e.Plain {
-			if moved, err = t.moveMark(ctx, node); err != nil {
-				return err
-			}
-		}
-		if err := t.questions(ctx, learned.Asked); err != nil {
-			return err
-		}
-		return t.insertAlerts(ctx, learned.Alerts)
-	})
-	s.remember(node.Node, moved, e.FirstAt, err)
+	m := newMark("mark step "+e.Step+" of "+string(r.Key), r, e)
+	m.row, m.learned = markRow(r, time.Time{}, e.State == daybook.EffectBegun), learned
+	held, err := s.mark(ctx, m)
+	if err == nil && !held {
+		return staleStep(r, e)
+	}
 	return err
 }
 
 // MarkStepTx implements daybook.Stepper.
 func (s *Store) MarkStepTx(ctx context.Context, caller *sql.Tx, r *daybook.Run, e *daybook.StepRecord) error {
 	t := &tx{Tx: caller, s: s, guest: true}
-	n, err := t.exec(ctx, markStep, string(r.Key), r.Fence, r.Claim, r.Marks, r.Lapse, bit(true))
-	if err == nil && n == 0 {
+	held := false
+	err := t.query(ctx, markRun, func(*sql.Rows) error { held = true; return nil }, markRow(r, time.Time{}, true)...)
+	if err == nil && !held {
 		return staleStep(r, e)
 	}
 	if err == nil {

@@ -45,6 +45,8 @@ type Store struct {
 	newID func() string
 	o     Options
 	marks markBook
+	// marking gathers what the holders of runs mark.
+	marking group[*mark]
 
 	texts    sync.Map // statement as written → as the dialect wants it
 	prepared sync.Map // the latter → *sql.Stmt on Write, SQLite only
@@ -65,14 +67,19 @@ func Open(ctx context.Context, db DB, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{db: db, d: d, newID: o.NewID, o: o}
+	s.marking.what = "mark several runs"
+	s.marking.write = func(ctx context.Context, what string, next func() []*mark) error {
+		return s.writeMarks(ctx, what, false, next)
+	}
 	if err := s.migrate(ctx, o); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// Close closes the statements of the store. The handles are the caller's.
+// Close waits for what is being written, and closes the statements of the store. The handles are the caller's.
 func (s *Store) Close() error {
+	s.marking.wait()
 	var errs []error
 	for _, statements := range []*sync.Map{&s.prepared, &s.reading} {
 		statements.Range(func(_, v any) bool {

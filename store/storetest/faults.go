@@ -69,6 +69,12 @@ var breakables = []breakable{
 		r := k.one()
 		return func(ctx context.Context, s *store.Store) error { copied := *r; return begin(ctx, s, &copied, j, k.now) }
 	}},
+	{"the mark of a step", func(k *kit) func(context.Context, *store.Store) error {
+		k.run(Job("renew", Once, Steps), "2026-03-01")
+		r := k.one()
+		e := r.ComeTo(daybook.StepAsk{Step: "charge"}, daybook.Policy{}, k.now).Record
+		return func(ctx context.Context, s *store.Store) error { return s.MarkStep(ctx, r, e, daybook.Learned{}) }
+	}},
 	{"ends of all kinds", func(k *kit) func(context.Context, *store.Store) error {
 		j := Job("renew", Once, allow)
 		k.many(j, 4)
