@@ -52,8 +52,8 @@ type Outcome struct {
 	Counts     map[string]int64 // effects counted by the job, such as charges: 20
 	Output     Output
 	Command    string // as started, for people, where no definition tells it
-	// Interrupted says that a shutdown of Daybook asked the attempt to end. A try that then says it is not done is not
-	// counted as a failure.
+	// Interrupted says that a shutdown of Daybook asked the attempt to end, or that its lease was over before it began. A try
+	// that then says it is not done is not counted as a failure.
 	Interrupted bool
 	// Recorded says that the end of the attempt was reported by another door and is in the ledger: nothing is left to
 	// write.

@@ -29,6 +29,9 @@ type Order struct {
 	Rights map[string]string
 	// Book keeps the steps of work in this process; nil without steps.
 	Book StepBook
+	// Lapsed reports whether the lease of the attempt is over, or about to be: then nothing is started, for another may have the
+	// run. Nil: never.
+	Lapsed func() bool `json:"-"`
 }
 
 // Runner does work. Run starts it, waits for it and says how it ended; it never panics and never returns before what it

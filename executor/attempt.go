@@ -42,7 +42,8 @@ func (x *Executor) attempt(ctx context.Context, f *flight) {
 		return
 	}
 	run := x.snapshot(f)
-	o := daybook.Order{Run: &run, Job: work.Job, Attempt: f.run.Attempts, Fence: f.run.Fence, Env: env, Secrets: f.secrets, Dir: x.dir(f.run.Key, f.run.Fence)}
+	o := daybook.Order{Run: &run, Job: work.Job, Attempt: f.run.Attempts, Fence: f.run.Fence, Env: env, Secrets: f.secrets, Dir: x.dir(f.run.Key, f.run.Fence),
+		Lapsed: func() bool { return x.lapsed(f) }}
 	if f.run.Steps {
 		o.Book = x.newBook(f, work.Job.Policy())
 		if o.Rights, err = x.rights(ctx, f, work); err != nil {
@@ -78,6 +79,9 @@ func (x *Executor) snapshot(f *flight) daybook.Run {
 
 // work does what a claimed run is for: its work, or the undo of what another did.
 func (x *Executor) work(ctx context.Context, f *flight, work Work, o daybook.Order) daybook.Outcome {
+	if o.Lapsed() { // the way here may have been long: this process stood still, or had no turn
+		return daybook.Outcome{Result: daybook.ResultNotDone, Error: "not begun: " + daybook.ErrLeaseLost.Error(), Detail: "not started", Interrupted: true}
+	}
 	if f.run.Key.IsUndo() {
 		return x.undo(ctx, f, work, o)
 	}

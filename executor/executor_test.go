@@ -39,7 +39,8 @@ type room struct {
 	now      time.Time
 	outcome  daybook.Outcome
 	stays    bool
-	goesOn   bool // work that was given up
+	before   func() // comes before the work is begun; nil: nothing
+	goesOn   bool   // work that was given up
 	orders   []daybook.Order
 	answers  []daybook.Answer // to questions, in order; then cannot tell
 	asked    []string
@@ -163,7 +164,12 @@ func newRoom(t *testing.T, s *store.Store, change func(*daybook.Job), on daybook
 	if on == nil {
 		on = s
 	}
-	work := executor.Work{Job: &j, Runner: r, Undoer: r}
+	work := executor.Work{Job: &j, Runner: r, Undoer: r, Env: func() (map[string]string, error) {
+		if r.before != nil {
+			r.before()
+		}
+		return nil, nil
+	}}
 	if j.Asks() {
 		work.Prober = r
 	}

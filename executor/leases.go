@@ -72,6 +72,17 @@ func (x *Executor) renewed(f *flight, now time.Time) {
 	x.mu.Unlock()
 }
 
+// leaseMargin is the part of a lease before its end in which nothing is started any more: clocks differ.
+const leaseMargin = 10
+
+// lapsed reports whether the lease of a flight is over, as far as this process knows, or about to be.
+func (x *Executor) lapsed(f *flight) bool {
+	now := x.o.Clock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return now.Sub(f.renewed) >= x.o.Lease-x.o.Lease/leaseMargin
+}
+
 // held returns the flights whose leases are renewed: all, but those whose end could not be written for the length of a
 // lease. Those are let go, so that somebody else settles them; their report still counts when it comes.
 func (x *Executor) held(now time.Time) []*flight {

@@ -67,6 +67,10 @@ func (e *Exec) Run(ctx context.Context, o daybook.Order) daybook.Outcome {
 		return notStarted(err)
 	}
 	defer place.close()
+	// Asked under the lock: whoever declares the attempt over from now on finds it alive.
+	if o.Lapsed != nil && o.Lapsed() {
+		return notBegun(daybook.ErrLeaseLost)
+	}
 	output := NewCapture(daybook.MaxOutputBytes)
 	followed := newLive(o, place)
 	defer followed.close()
@@ -134,7 +138,7 @@ func notBegun(cause error) daybook.Outcome {
 		Result:      daybook.ResultNotDone,
 		Error:       "not begun: " + why(cause),
 		Detail:      "not started",
-		Interrupted: causedBy(cause, daybook.ErrShutdown),
+		Interrupted: causedBy(cause, daybook.ErrShutdown) || causedBy(cause, daybook.ErrLeaseLost),
 	}
 }
 

@@ -651,3 +651,30 @@ func program(t *testing.T, path, text string) {
 		t.Fatalf("%v: %s", err, out)
 	}
 }
+
+// A lease that is over by the time the directory is locked starts nothing: whoever declares the attempt over once it is locked finds it
+// alive, and whoever did before has the run.
+func TestNothingIsStartedWhenTheLeaseIsOver(t *testing.T) {
+	t.Parallel()
+	mark := filepath.Join(t.TempDir(), "mark")
+	o := order(t, "touch "+mark)
+	o.Lapsed = func() bool {
+		if alive, known := quick().Alive(o.Dir); !alive || !known {
+			t.Errorf("asked while it is not locked: alive %v, known %v", alive, known)
+		}
+		return true
+	}
+	out := run(t, o)
+	want(t, out, daybook.ResultNotDone, "not begun: the lease was lost")
+	if _, err := os.Stat(mark); err == nil || !out.Interrupted {
+		t.Errorf("it was started, or counts: %v, interrupted %v", err, out.Interrupted)
+	}
+	if alive, known := quick().Alive(o.Dir); alive || !known {
+		t.Errorf("afterwards: alive %v, known %v", alive, known)
+	}
+	o.Lapsed = func() bool { return false }
+	want(t, run(t, o), daybook.ResultDone, "")
+	if _, err := os.Stat(mark); err != nil {
+		t.Error(err)
+	}
+}

@@ -246,7 +246,8 @@ func (x *remoteLine) attempt(ctx context.Context, got claimReply) (*control.RunJ
 	}
 	h := x.hold(ctx, got)
 	job, run := x.orderOf(got)
-	order := daybook.Order{Run: run, Job: job, Attempt: got.Attempt, Fence: got.Fence, WireKey: got.WireKey, Dir: dir}
+	order := daybook.Order{Run: run, Job: job, Attempt: got.Attempt, Fence: got.Fence, WireKey: got.WireKey, Dir: dir,
+		Lapsed: func() bool { return time.Now().UnixNano() >= h.until.Load() }}
 	if got.Steps {
 		order.Rights, order.Secrets = map[string]string{"DAYBOOK_TOKEN": got.Token, "DAYBOOK_SERVER": x.r.base}, []string{got.Token}
 	}
