@@ -46,6 +46,10 @@ func (w *World) makeJobs() {
 	w.rng.Shuffle(2, func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
 	kinds = append(kinds[:1+w.rng.IntN(2)], w.oneOf("repeatable", "repeatable", "fan", "fan", "event", "weekly"))
 	serial := w.rng.IntN(3) == 0
+	shared := kinds[len(kinds)-1] == "fan" && w.rng.IntN(3) == 0 // two jobs with the same subjects, who have serial keys of their own
+	if shared {
+		kinds = []string{kinds[0], "fan", "fan"}
+	}
 	for i, kind := range kinds {
 		s := &spec{kind: kind, Job: daybook.Job{Name: fmt.Sprintf("%s%d", kind, i), Owner: "ops", Priority: daybook.P1, Timezone: w.zone, Window: daybook.Day,
 			Effects: daybook.Once, Schedule: w.daily(), Settles: []time.Duration{shortLook, 0, 8 * time.Minute}[w.rng.IntN(3)]}}
@@ -70,13 +74,19 @@ func (w *World) makeJobs() {
 			if w.rng.IntN(3) == 0 {
 				s.Zone = daybook.ZoneOfSubject
 			}
+			if shared {
+				s.Serial, s.Overlap = "sub:{subject}", daybook.Overlap(w.oneOf("wait", "allow"))
+			}
+			if shared && i == 2 && w.rng.IntN(2) == 0 { // at the same time
+				s.Schedule = w.specs[1].Schedule
+			}
 		case "repeatable":
 			s.Effects, s.Priority, s.calls, s.Window = daybook.Repeatable, daybook.P1, 1+w.rng.IntN(5), ""
 			s.Schedule = w.oneOf("every 3h", "every 6h", "15 */4 * * *", s.Schedule)
 			s.Missed = daybook.Missed(w.oneOf("", "coalesce", "skip", "catch_up"))
 			s.Overlap = daybook.Overlap(w.oneOf("", "wait", "skip", "allow"))
 		}
-		if serial && s.kind != "repeatable" || w.rng.IntN(8) == 0 {
+		if s.Serial == "" && (serial && s.kind != "repeatable" || w.rng.IntN(8) == 0) {
 			s.Serial = "account"
 		}
 		w.specs = append(w.specs, s)
