@@ -113,7 +113,7 @@ type Fanout struct {
 	MoreEnds  bool         // than these
 	Waiting   bool         // some wait for their turn
 	Unstarted bool         // of a run that a person ended, or asked to end: some have not started
-	Left      bool         // of one that he asked to end: some were cancelled
+	Left      bool         // of one that he asked to end: some were cancelled with it, and would come back with it
 	// Out is how many are let go, due, and not ended; no more than asked about. Who waits for a serial key is not at work, and may
 	// wait for days: of those that wait for the same one the first does not count, the others do, for their line gets no shorter
 	// by more of them.
@@ -283,7 +283,7 @@ func (r *Run) BringBack(now time.Time) (Transition, error) {
 		return Transition{}, Conflict("%s was not cancelled with its window", r.Key)
 	}
 	t, err := r.Reopen("", "", now)
-	t.Activity = nil
+	t.Activity, t.Reason = nil, ReasonNone
 	return t, err
 }
 

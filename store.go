@@ -303,6 +303,10 @@ type Reader interface {
 	// Locks returns the serial keys that runs have, the oldest first; Lock one of them, nil when nobody has it.
 	Locks(ctx context.Context, limit int) ([]Lock, error)
 	Lock(ctx context.Context, serial string) (*Lock, error)
+	// LocksOfSubjects returns the serial keys that subjects of a run wait for, as they are held, the oldest first.
+	LocksOfSubjects(ctx context.Context, parent Key, limit int) ([]Lock, error)
+	// Ahead returns the run that goes before another in the line of their job; empty: none does.
+	Ahead(ctx context.Context, k Key) (Key, error)
 	// Lapses returns the times that the ledger was found to have forgotten, the newest first.
 	Lapses(ctx context.Context) ([]*Lapse, error)
 	// Unsettled counts what keeps the freeze of a lapse from being ended: keys that were in the ledger before and whose outcome

@@ -38,7 +38,9 @@ type Story struct {
 	Attempts []daybook.Attempt // tries, and questions to the far side
 	Letters  []daybook.Letter
 	// Lock is the serial key of the run as it is held, by it or by another; nil: it has none, or nobody holds it.
-	Lock    *daybook.Lock
+	Lock *daybook.Lock
+	// Waits are what keeps the run from going on.
+	Waits   []Obstacle
 	Undoing *Undoing // of what the run did, or of what it takes back; nil: there is none
 	Alert   string   // the id of the open alert about its open letter; empty: there is none
 	// Acts are what people did about it, as far as the newest 1,000 acts since it was made hold them.
@@ -117,6 +119,9 @@ func (c *Control) Key(ctx context.Context, key daybook.Key) (Story, error) {
 		if s.Lock, err = c.s.Lock(ctx, s.Run.Serial); err != nil {
 			return s, err
 		}
+	}
+	if s.Waits, err = c.Obstacles(ctx, s.Run); err != nil {
+		return s, err
 	}
 	if s.Letters, err = c.s.LettersOf(ctx, key); err != nil {
 		return s, err

@@ -28,7 +28,8 @@ type RunJSON struct {
 	UndoWaits    bool             `json:"undo_waits,omitempty"`  // with the reason undoing: the undo waits for a person
 	FrozenUntil  time.Time        `json:"frozen_until,omitzero"` // with the hold frozen
 	Serial       string           `json:"serial,omitempty"`
-	Lock         *LockJSON        `json:"lock,omitempty"` // who has the serial key; a run that is asked for alone has it
+	Lock         *LockJSON        `json:"lock,omitempty"`      // who has the serial key; a run that is asked for alone has it
+	WaitsFor     []ObstacleJSON   `json:"waits_for,omitempty"` // who stands in its way, and whether a person must let it go on; likewise
 	Lane         daybook.Lane     `json:"lane"`
 	Effects      daybook.Effects  `json:"effects"`
 	Revision     int64            `json:"revision"`

@@ -63,7 +63,11 @@ func (a *api) run(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	waits, err := a.c.Obstacles(c.Context(), r)
+	if err != nil {
+		return answer{}, err
+	}
 	j := control.NewRunJSON(r)
-	j.Lock = control.NewLockJSON(lock)
+	j.Lock, j.WaitsFor = control.NewLockJSON(lock), control.NewObstaclesJSON(waits)
 	return answer{status: 200, body: j}, nil
 }

@@ -25,10 +25,12 @@ const claimSets = `state = CASE WHEN reason = 'settling' THEN state ELSE 'runnin
 // `daybook once` runs waits for one that is running, and not for an older window that has nobody to run it: its line of
 // the crontab was for another day. Nor does one that has its serial key, since one of its effects is unknown: an older window that
 // came later may wait for that key. That o.line is not empty lets the index on lines be used, which knows no others.
-const claimable = `l.state <> 'running' AND l.hold = '' AND l.asking = '' AND l.due_us <= $1
-    AND (l.line = '' OR l.reason = 'settling' OR NOT EXISTS (SELECT 1 FROM daybook_live o WHERE o.line = l.line AND o.line <> '' AND o.key <> l.key
+const ahead = `o.line = l.line AND o.line <> '' AND o.key <> l.key
       AND (o.state = 'running' OR l.home <> 'once' AND (o.start_us < l.start_us OR o.start_us = l.start_us AND o.key < l.key)
-        AND NOT (l.serial <> '' AND EXISTS (SELECT 1 FROM daybook_locks k WHERE k.serial = l.serial AND k.key = l.key)))))
+        AND NOT (l.serial <> '' AND EXISTS (SELECT 1 FROM daybook_locks k WHERE k.serial = l.serial AND k.key = l.key)))`
+
+const claimable = `l.state <> 'running' AND l.hold = '' AND l.asking = '' AND l.due_us <= $1
+    AND (l.line = '' OR l.reason = 'settling' OR NOT EXISTS (SELECT 1 FROM daybook_live o WHERE ` + ahead + `))
     AND (l.once = 0 OR l.reason = 'settling' OR NOT EXISTS (SELECT 1 FROM daybook_lapses e WHERE e.ended_us = 0))`
 
 const selectDue = `SELECT l.key, l.serial FROM daybook_live l

@@ -14,7 +14,7 @@ var Statements = map[string]string{
 	"selectAttempts": selectAttempts, "selectTriggers": selectTriggers, "selectOpenLetters": selectOpenLetters, "selectOpenAlerts": selectOpenAlerts,
 	"selectActivityAfter": selectActivityAfter,
 	"selectFanout":        selectFanout, "selectAnyLook": selectAnyLook, "letGo": letGo, "letGoParked": letGoParked, "park": park, "letGoHolder": letGoHolder, "selectDropped": selectDropped, "askUntriedToEnd": askUntriedToEnd, "letGoDropped": letGoDropped, "unpark": unpark, "selectEnds": selectEnds, "insertHeld": insertHeld, "deleteEnds": deleteEnds, "selectEnded": selectEnded,
-	"selectLooks": selectLooks, "selectUnstarted": selectUnstarted, "selectLeft": selectLeft, "selectFailedSince": selectFailedSince, "selectCancelledWith": selectCancelledWith, "selectReplayable": selectReplayable, "countChildren": countChildren,
+	"selectLooks": selectLooks, "selectUnstarted": selectUnstarted, "selectSubjectLocks": selectSubjectLocks, "selectAhead": selectAhead, "selectFailedSince": selectFailedSince, "selectCancelledWith": selectCancelledWith, "selectReplayable": selectReplayable, "countChildren": countChildren,
 	"countLiveChildren": countLiveChildren, "countChildLetters": countChildLetters, "listAgain": listAgain, "selectResting": selectResting, "setRests": setRests,
 	"closeAlerts": closeAlerts, "selectLocksOf": selectLocksOf, "holdLocksOf": holdLocksOf, "insertLocks": insertLocks, "parkSerial": parkSerial,
 	"deleteLocks": deleteLocks, "wakeSerial": wakeSerial, "selectWaited": selectWaited, "refuseLetter": refuseLetter, "insertAlert": insertAlert,

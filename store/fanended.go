@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -9,17 +10,27 @@ import (
 
 // What becomes of the subjects of a run that a person ended, or asked to end.
 
-// Not what was asked to end already, nor what a person wants to be tried all the same.
-const unstarted = `state <> 'running' AND attempts = 0 AND cancelled_by = '' AND reason <> 'replayed'`
+// Not what was asked to end already, nor what a person wants to be tried all the same: what he opened again once the run that
+// listed it was over.
+const unstarted = `state <> 'running' AND attempts = 0 AND cancelled_by = '' AND reason <> 'replayed' AND (reason <> 'reopened' OR due_us < $3)`
 
 const selectUnstarted = `SELECT key FROM daybook_live WHERE parent = $1 AND hold = 'turn' AND ` + unstarted + `
 UNION ALL SELECT key FROM daybook_live WHERE parent = $1 AND parent <> '' AND hold <> 'turn' AND ` + unstarted + ` LIMIT $2`
 
-const selectLeft = `SELECT key FROM daybook_runs WHERE parent = $1 AND parent <> '' AND state = 'cancelled' LIMIT 1`
+// overSince is when a person ended a run with subjects; at no time: he only asked for its end.
+func overSince(parent *daybook.Run) int64 {
+	switch {
+	case parent.State.Live():
+		return math.MaxInt64
+	case parent.State == daybook.Dead && parent.Letter != nil:
+		return us(parent.Letter.ClosedAt)
+	}
+	return us(parent.EndedAt)
+}
 
 // cancelUnstarted cancels what has not started.
 func (t *tx) cancelUnstarted(ctx context.Context, parent *daybook.Run, m *daybook.FanMove, p daybook.Policy, now time.Time) error {
-	keys, err := t.texts(ctx, selectUnstarted, string(parent.Key), int64(childrenMoved))
+	keys, err := t.texts(ctx, selectUnstarted, string(parent.Key), int64(childrenMoved), overSince(parent))
 	if err != nil {
 		return err
 	}

@@ -196,12 +196,12 @@ func (s *Store) Look(ctx context.Context, k daybook.Key, p daybook.Policy, porti
 			return err
 		}
 		if f.Run.CancelledBy != "" || f.Over() {
-			if err := t.query(ctx, selectUnstarted, func(*sql.Rows) error { f.Unstarted = true; return nil }, string(k), int64(1)); err != nil {
+			if err := t.query(ctx, selectUnstarted, func(*sql.Rows) error { f.Unstarted = true; return nil }, string(k), int64(1), overSince(f.Run)); err != nil {
 				return err
 			}
 		}
 		if f.Run.CancelledBy != "" {
-			if err := t.query(ctx, selectLeft, func(*sql.Rows) error { f.Left = true; return nil }, string(k)); err != nil {
+			if err := t.query(ctx, selectCancelledWith, func(*sql.Rows) error { f.Left = true; return nil }, string(k), f.Run.Fence, int64(1)); err != nil {
 				return err
 			}
 		}

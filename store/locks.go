@@ -323,7 +323,10 @@ const selectLocks = lockColumns + `ORDER BY k.since_us, k.serial LIMIT $1`
 
 const selectLock = lockColumns + `WHERE k.serial = $1`
 
-func (s *Store) locks(ctx context.Context, statement string, arg any) ([]daybook.Lock, error) {
+const selectSubjectLocks = lockColumns + `WHERE k.serial IN (SELECT h.serial FROM daybook_live h WHERE h.parent = $2 AND h.parent <> '' AND h.hold <> 'turn'
+  AND h.hold = 'waiting for serial key') ORDER BY k.since_us, k.serial LIMIT $1`
+
+func (s *Store) locks(ctx context.Context, statement string, args ...any) ([]daybook.Lock, error) {
 	var list []daybook.Lock
 	err := s.read(ctx, "read serial keys", statement, func(rows *sql.Rows) error {
 		var l daybook.Lock
@@ -332,7 +335,7 @@ func (s *Store) locks(ctx context.Context, statement string, arg any) ([]daybook
 		l.Since, l.Claimed, l.Open = at(since), claimed != 0, open != 0
 		list = append(list, l)
 		return err
-	}, arg)
+	}, args...)
 	return list, err
 }
 
@@ -348,4 +351,17 @@ func (s *Store) Lock(ctx context.Context, serial string) (*daybook.Lock, error) 
 		return nil, err
 	}
 	return &list[0], nil
+}
+
+// LocksOfSubjects implements daybook.Reader.
+func (s *Store) LocksOfSubjects(ctx context.Context, parent daybook.Key, limit int) ([]daybook.Lock, error) {
+	return s.locks(ctx, selectSubjectLocks, limited(limit), string(parent))
+}
+
+const selectAhead = `SELECT o.key FROM daybook_live l JOIN daybook_live o ON ` + ahead + `
+WHERE l.key = $1 AND l.line <> '' AND l.state <> 'running' AND l.reason <> 'settling' ORDER BY CASE WHEN o.state = 'running' THEN 0 ELSE 1 END, o.start_us, o.key LIMIT 1`
+
+// Ahead implements daybook.Reader.
+func (s *Store) Ahead(ctx context.Context, k daybook.Key) (first daybook.Key, err error) {
+	return first, s.read(ctx, "look what goes before "+string(k), selectAhead, func(rows *sql.Rows) error { return rows.Scan(&first) }, string(k))
 }

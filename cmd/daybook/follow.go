@@ -17,11 +17,12 @@ const (
 	followEvery = 250 * time.Millisecond
 	aliveEvery  = 2 * time.Second
 	onceSeen    = 30 * time.Second
+	turnsCome   = 15 * time.Second // until subjects that wait for their turn are let go, if they may be
 )
 
 // follow looks at a run until it has ended, or only open letters of its subjects keep it from that, and returns it: of a coalesced one the run that covers it. each is told every
-// change, the first standing included. An error with exit code 6: nobody executes; with 124: it has not ended within
-// atMost (0: no limit).
+// change, the first standing included. An error with exit code 6: nobody executes; with 3: only a person lets it go on; with 124: it
+// has not ended within atMost (0: no limit).
 func (a *app) follow(ctx context.Context, c *control.Control, key daybook.Key, atMost time.Duration, each func(*daybook.Run) error) (*daybook.Run, error) {
 	whole := ctx
 	if atMost > 0 {
@@ -31,7 +32,7 @@ func (a *app) follow(ctx context.Context, c *control.Control, key daybook.Key, a
 	}
 	var run *daybook.Run
 	var looked time.Time
-	last := ""
+	last, stood, since := "", "", time.Time{}
 	ended, err := waitWhile(ctx, followEvery, func() (bool, error) {
 		r, err := c.Run(ctx, key)
 		if err != nil {
@@ -53,7 +54,17 @@ func (a *app) follow(ctx context.Context, c *control.Control, key daybook.Key, a
 		}
 		if now := a.Now(); now.Sub(looked) >= aliveEvery {
 			looked = now
-			return true, executing(ctx, c, r, now)
+			if err := executing(ctx, c, r, now); err != nil {
+				return true, err
+			}
+			if s := subjectsStand(r); s != stood {
+				stood, since = s, now
+			}
+			o, err := c.Stuck(ctx, r)
+			if err == nil && o != nil && (r.Subjects == nil || r.Subjects.Waiting == 0 || now.Sub(since) >= turnsCome) {
+				err = forPerson(r, o)
+			}
+			return true, err
 		}
 		return true, nil
 	})
@@ -65,6 +76,27 @@ func (a *app) follow(ctx context.Context, c *control.Control, key daybook.Key, a
 		err = &coded{code: daybook.ExitFailed, err: daybook.New(daybook.CodeInternal, "no longer followed: %s goes on and is %s", run.Key, run.State)}
 	}
 	return run, err
+}
+
+// forPersonText says that only a person lets a run go on.
+func forPersonText(r *daybook.Run, o *control.Obstacle) daybook.Text {
+	if o.Kind == control.ObstacleSerial {
+		return daybook.Say("%s waits for serial key %s, which %s has, and for a person: %s", r.Key, o.Serial, o.Key, o.Why)
+	}
+	return daybook.Say("%s waits for a person: %s", r.Key, o.Why)
+}
+
+// forPerson is the error of that, with exit code 3.
+func forPerson(r *daybook.Run, o *control.Obstacle) error {
+	return &coded{code: daybook.ExitNeedsPerson, err: daybook.Conflict("%s", forPersonText(r, o)).WithHint("%s", o.Do)}
+}
+
+// subjectsStand is how the subjects of a run stand, to be compared.
+func subjectsStand(r *daybook.Run) string {
+	if r.Subjects == nil {
+		return ""
+	}
+	return fmt.Sprint(r.Subjects.States, r.Subjects.Waiting, r.Subjects.Held)
 }
 
 // forever is the value of --wait without one.

@@ -65,7 +65,7 @@ func newStoryJSON(s control.Story) storyJSON {
 	j := storyJSON{Schema: "daybook/key.v1", Key: s.Key, Message: s.Line(), Absence: s.Absence, Opens: s.Opens, Run: control.Nested(s.Run), Cover: control.Nested(s.Cover), Further: s.Further, Alert: s.Alert,
 		Triggers: []triggerJSON{}, Attempts: []attemptJSON{}, Letters: []*letterJSON{}, Activity: []activityJSON{}, Timeline: []entryJSON{}}
 	if j.Run != nil {
-		j.Run.Lock = control.NewLockJSON(s.Lock)
+		j.Run.Lock, j.Run.WaitsFor = control.NewLockJSON(s.Lock), control.NewObstaclesJSON(s.Waits)
 	}
 	if s.Span != nil {
 		j.Span = &spanJSON{s.Span.FromLabel, s.Span.ToLabel, s.Span.Count, s.Span.Reason}
@@ -191,6 +191,14 @@ func (a *app) tellStory(w *bufio.Writer, s control.Story, loc *time.Location) {
 		}
 		if r.Serial != "" {
 			fmt.Fprintln(w, a.lang.F("  serial key %s%s", r.Serial, lockText(r, s.Lock, loc)))
+		}
+		for _, o := range s.Waits {
+			if said := o.Text(loc); o.Serial != r.Serial && !said.IsZero() {
+				fmt.Fprintln(w, a.lang.F("  waits for %s", said))
+			}
+			if o.Person {
+				fmt.Fprintln(w, a.lang.F("  needs you  %s: %s", o.Why, o.Do))
+			}
 		}
 		for _, e := range r.Marked() {
 			if e.Plain {

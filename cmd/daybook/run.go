@@ -160,6 +160,10 @@ func (a *app) runShow(ctx context.Context, key daybook.Key) error {
 		if err != nil {
 			return err
 		}
+		waits, err := c.Obstacles(ctx, r)
+		if err != nil {
+			return err
+		}
 		asked, err := c.AskedToEnd(ctx, r)
 		if err != nil {
 			return err
@@ -170,7 +174,7 @@ func (a *app) runShow(ctx context.Context, key daybook.Key) error {
 		}
 		if a.flags.json {
 			j := runShowJSON{control.NewRunJSON(r), newAskedJSON(asked), []attemptJSON{}}
-			j.Lock = control.NewLockJSON(lock)
+			j.Lock, j.WaitsFor = control.NewLockJSON(lock), control.NewObstaclesJSON(waits)
 			for _, t := range tries {
 				j.Tries = append(j.Tries, newAttemptJSON(t))
 			}
@@ -178,6 +182,7 @@ func (a *app) runShow(ctx context.Context, key daybook.Key) error {
 		}
 		w := bufio.NewWriter(a.Stdout)
 		a.describeRun(w, r, lock, asked)
+		a.waitRows(w, r, waits)
 		turn, err := c.Turn(ctx, r)
 		if err != nil {
 			return err
@@ -278,6 +283,18 @@ func (a *app) describeRun(w *bufio.Writer, r *daybook.Run, lock *daybook.Lock, a
 	}
 	if !r.PrunedAt.IsZero() {
 		row("pruned", "%s: attempts and output are gone, payload and result too unless they may be needed again", stamp(r.PrunedAt, loc))
+	}
+}
+
+// waitRows tell who stands in the way of a run, and what only a person can do about it.
+func (a *app) waitRows(w *bufio.Writer, r *daybook.Run, waits []control.Obstacle) {
+	for i, o := range waits {
+		if o.Serial == "" || o.Serial != r.Serial { // else the serial key says it
+			a.row(w, "waits for", "%s", o.Text(a.zoneOf(r.Zone)))
+		}
+		if o.Person && (i == 0 || o.Do.String() != waits[i-1].Do.String()) {
+			a.row(w, "needs you", "%s: %s", o.Why, o.Do)
+		}
 	}
 }
 

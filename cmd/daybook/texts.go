@@ -118,7 +118,8 @@ by whom and its result, and nothing is repeated. Every trigger is recorded, what
 
 Without --window and --date it is the window of the latest fire already past, never the wall date.
 
-Exit codes: 0 started, joined or done already, 1 it ended otherwise, 4 refused by a rule, 5 no such job.`
+Exit codes: 0 started, joined or done already, 1 it ended otherwise, 3 with --wait: only a person lets it go on, 4 refused by a
+rule, 5 no such job.`
 	textJobTriggerExample = `  daybook job trigger renew
   daybook job trigger renew --date 2026-10-26 --wait
   daybook job trigger invoice --window 2026-10 --subject "acct 42" --payload order.json
@@ -134,7 +135,7 @@ With -f what a command prints on this host is shown line by line as it comes, at
 ended; of what runs elsewhere, or is no command, the output is shown when an attempt ends.`
 	textRunWatch     = "Follow a run to its end"
 	textRunWatchLong = `A line for every change until the run has ended. Exit 0 however it ends; with --exit-status 1 unless it is done.
-Exit 6 when nobody executes.`
+Exit 3 when only a person lets it go on, 6 when nobody executes.`
 	textRunCancel     = "End a run that waits, or ask the executor of one under way to end it"
 	textRunCancelLong = `A run that waits is cancelled. One under way is asked to end; an effect it has begun is settled first, never
 cancelled. One of which an effect has happened becomes a dead letter, to be replayed, undone or dismissed.`

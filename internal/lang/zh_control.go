@@ -451,6 +451,12 @@ var zhControl = map[string]string{
 	"%s not taken back":                                             "%s未撤销",
 	"whether %s was taken back is unknown":                          "%s是否已撤销未知",
 	"waits: no serve is there that takes back":                      "等待中：没有 serve 来撤销",
+	"%s is a dead letter":                                           "%s是死信",
+	"the outcome of %s is unknown":                                  "%s的结果未知",
+	"job %s is paused":                                              "任务%s已暂停",
+	"%s is held: %s":                                                "%s暂缓执行：%s",
+	"%s, which has serial key %s since %s":                          "%[1]s，它从%[3]s起占用串行键%[2]s",
+	"%s, another window of its job, which goes first":               "%s，同一任务的另一个业务窗口，它先执行",
 	"waits for its line, which nobody has started since it was due": "等待它的命令行，到期后没有人启动过",
 	"look at the far side for %s, then: %s":                         "到对方系统查看%s，然后执行：%s",
 }

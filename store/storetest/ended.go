@@ -15,6 +15,9 @@ var endedCases = []example{
 	{"a window that is cancelled in a ledger that forgot comes to its end, and nobody who was not tried is tried", cancelledInDoubt},
 	{"where nobody can be asked, who may have been forgotten is for a person, and not repeated for a window that was cancelled", cancelledUnasked},
 	{"a look at many that cannot be cancelled comes to its end", cancelledManyInDoubt},
+	{"who is opened again in a window that is cancelled is tried, and nobody else", reopenedAlone},
+	{"who was opened again before his window was cancelled, or came back with it, is cancelled with it", cancelledAgain},
+	{"a window of which somebody was cancelled by himself is done when its cancel left nothing undone", cancelledByHimself},
 }
 
 // stepsOnce makes a job mark its own effects, which happen once only, on a ladder of one step.
@@ -236,4 +239,74 @@ func cancelledManyInDoubt(k *kit) {
 	k.look(j) // or there is always something to look after
 	equal(k, "waiting for their turn", k.number(`SELECT count(*) FROM daybook_live WHERE hold = 'turn'`), 0)
 	equal(k, "to be asked for", k.number(`SELECT count(*) FROM daybook_live WHERE reason = 'settling' AND hold = ''`), 1100)
+}
+
+// cancelledWith is a window of so many subjects that was cancelled before any of them was tried.
+func (k *kit) cancelledWith(j *daybook.Job, n int) *daybook.Run {
+	k.Helper()
+	p := k.listed(j, "2026-03-01", n)
+	k.look(j)
+	k.now = k.now.Add(time.Second)
+	k.ok(k.s.CancelRunning(k.ctx, p.Key, p.Fence, k.act("cancel")))
+	equal(k, "tried", k.works(j, done), 0)
+	p = k.find(p.Key)
+	equal(k, "state", p.State, daybook.Cancelled)
+	return p
+}
+
+// relisted reopens a window that is cancelled, and has the same subjects listed again.
+func (k *kit) relisted(j *daybook.Job, p *daybook.Run, n int) {
+	k.Helper()
+	k.by(p.Reopen("ops", "the prices are right", k.now))
+	again := k.one()
+	_, _, err := k.s.ListChildren(k.ctx, again, k.children(again, j, 0, n), again.Lease)
+	k.ok(err)
+	again.Fans = true
+	Apply(k.ctx, k, k.s, again.List(daybook.Listed{Subjects: int64(n)}, done, k.now))
+}
+
+func reopenedAlone(k *kit) {
+	j := subjectsJob()
+	p := k.cancelledWith(j, 8)
+	one := p.Key + "/s003"
+	k.by(k.find(one).Reopen("ops", "he asked for it", k.now))
+	k.look(j)
+	equal(k, "state before he is tried", k.find(one).State, daybook.Scheduled)
+	equal(k, "tried", k.works(j, done), 1)
+	equal(k, "state", k.find(one).State, daybook.Done)
+	equal(k, "state of the window", k.find(p.Key).State, daybook.Cancelled)
+	k.relisted(j, k.find(p.Key), 8)
+	equal(k, "done with the others", k.works(j, done), 7)
+	equal(k, "state of the window", k.find(p.Key).State, daybook.Done)
+}
+
+func cancelledAgain(k *kit) {
+	j := subjectsJob()
+	p := k.cancelledWith(j, 8)
+	k.relisted(j, p, 8)
+	k.by(k.find(p.Key+"/s003").Reopen("ops", "he asked for it", k.now)) // before he would have come back with it
+	k.look(j)
+	k.now = k.now.Add(time.Second)
+	p = k.find(p.Key)
+	k.ok(k.s.CancelRunning(k.ctx, p.Key, p.Fence, k.act("cancel")))
+	equal(k, "tried after the second cancel", k.works(j, done), 0)
+	equal(k, "state", k.find(p.Key).State, daybook.Cancelled)
+	k.nobodyWaits(p.Key)
+}
+
+func cancelledByHimself(k *kit) {
+	j := subjectsJob()
+	p := k.listed(j, "2026-03-01", 3)
+	k.look(j)
+	k.by(k.find(p.Key+"/s000").Cancel("ops", "he left", k.now))
+	runs := k.claim(10)
+	equal(k, "at work", len(runs), 2)
+	k.ok(k.s.CancelRunning(k.ctx, p.Key, p.Fence, k.act("cancel")))
+	k.look(j)
+	for _, r := range runs {
+		k.end(r, j, done)
+	}
+	k.look(j)
+	equal(k, "state", k.find(p.Key).State, daybook.Done)
+	k.nobodyWaits(p.Key)
 }
