@@ -53,10 +53,15 @@ func (t *tx) stand(ctx context.Context, k *knock) error {
 	if r == nil {
 		return t.standEarlier(ctx, k)
 	}
-	if k.lettered || r.State == daybook.Coalesced || r.FannedOut() || daybook.Decide(k.ask, k.Standing).Act != daybook.ActNone {
+	if !k.answersByItself() || daybook.Decide(k.ask, k.Standing).Act != daybook.ActNone {
 		return t.standHeld(ctx, k, r.Key)
 	}
 	return t.s.loadMarks(ctx, t.query, r)
+}
+
+// answersByItself reports whether the row that was found tells all that is to be known of how the key stands.
+func (k *knock) answersByItself() bool {
+	return !k.lettered && k.found.State != daybook.Coalesced && !k.found.FannedOut()
 }
 
 // look finds out how keys stand, all of them at one instant.

@@ -80,6 +80,7 @@ var looked = []struct {
 	{"denyStep", []any{"job1:w20001", int64(1), "c", int64(0), "why"}},
 	{"selectRun", []any{"job1:w1001"}},
 	{"selectAsked", []any{"t", "t", "t", "b", "b"}},
+	{"selectFree", []any{list}},
 	{"selectJob", []any{"job1"}},
 	{"selectActivityAfter", []any{int64(1000), "id1", int64(100)}},
 	{"selectRunsIn", []any{list}},

@@ -5,7 +5,7 @@ var Statements = map[string]string{
 	"selectDue": selectDue, "selectOneDue": selectOneDue, "claimRuns": claimRuns, "renewLeases": renewLeases, "selectHolding": selectHolding, "markRuns": markRuns, "markRun": markRun,
 	"moveLive": moveLive, "takeLive": takeLive, "endRuns": endRuns, "moveLiveRow": moveLiveRow, "takeLiveRow": takeLiveRow, "endRunsRow": endRunsRow, "upsertSteps": upsertSteps, "denyStep": denyStep,
 	"selectNextDue": selectNextDue, "selectExpired": selectExpired,
-	"selectRun": selectRun, "selectAsked": selectAsked, "selectJob": selectJob, "selectRunsIn": selectRunsIn, "selectStepsIn": selectStepsIn, "selectLetterOf": selectLetterOf,
+	"selectRun": selectRun, "selectAsked": selectAsked, "selectFree": selectFree, "selectJob": selectJob, "selectRunsIn": selectRunsIn, "selectStepsIn": selectStepsIn, "selectLetterOf": selectLetterOf,
 	"selectStandings": selectStandings, "selectLiveOfJobs": selectLiveOfJobs, "selectKeysIn": selectKeysIn, "moveCursors": moveCursors,
 	"countTriggers": countTriggers, "countTrigger": countTrigger, "selectSpanAt": selectSpanAt, "selectSpans": selectSpans, "selectSpansOf": selectSpansOf,
 	"selectNewest": selectNewest, "selectLive": selectLive, "selectNewestLive": selectNewestLive, "selectLastGood": selectLastGood, "selectHighestN": selectHighestN,
@@ -37,4 +37,11 @@ func Waiting(s *Store) int {
 	s.marking.mu.Lock()
 	defer s.marking.mu.Unlock()
 	return len(s.marking.waiting)
+}
+
+// Knocking is how many triggers wait for one that is being written.
+func Knocking(s *Store) int {
+	s.knocking.mu.Lock()
+	defer s.knocking.mu.Unlock()
+	return len(s.knocking.waiting)
 }

@@ -47,6 +47,8 @@ type Store struct {
 	marks markBook
 	// marking gathers what the holders of runs mark.
 	marking group[*mark]
+	// knocking gathers triggers.
+	knocking group[*knock]
 
 	texts    sync.Map // statement as written → as the dialect wants it
 	prepared sync.Map // the latter → *sql.Stmt on Write, SQLite only
@@ -67,6 +69,7 @@ func Open(ctx context.Context, db DB, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{db: db, d: d, newID: o.NewID, o: o}
+	s.knocking.what, s.knocking.write = "answer several triggers", s.answerAll
 	s.marking.what = "mark several runs"
 	s.marking.write = func(ctx context.Context, what string, next func() []*mark) error {
 		return s.writeMarks(ctx, what, false, next)
@@ -80,6 +83,7 @@ func Open(ctx context.Context, db DB, o Options) (*Store, error) {
 // Close waits for what is being written, and closes the statements of the store. The handles are the caller's.
 func (s *Store) Close() error {
 	s.marking.wait()
+	s.knocking.wait()
 	var errs []error
 	for _, statements := range []*sync.Map{&s.prepared, &s.reading} {
 		statements.Range(func(_, v any) bool {

@@ -16,13 +16,24 @@ const coverDepth = 3
 type knock struct {
 	id, hash string // of the trigger, and of its payload
 	now      time.Time
-	ask      daybook.Ask // Key is that of the row that answers, perhaps under an earlier name of the job
+	asks     daybook.Ask // as it came
 	template *daybook.Run
 
+	ask daybook.Ask // Key is that of the row that answers, perhaps under an earlier name of the job
 	asked
 	freezes []daybook.Freeze // that may put off what it makes, or makes go on
 	reply   daybook.Reply
 	run     *daybook.Run // as it stands afterwards; nil: there is none
+
+	// What became of it, where several are answered in one transaction.
+	with  int  // how many
+	apart bool // it is to be answered by itself
+	whole bool // nothing was missing but the commit
+}
+
+// begin forgets what an earlier try found out.
+func (k *knock) begin(with int) {
+	*k = knock{id: k.id, hash: k.hash, now: k.now, asks: k.asks, template: k.template, ask: k.asks, with: with}
 }
 
 // Trigger implements daybook.Desk.
@@ -35,20 +46,8 @@ func (s *Store) Trigger(ctx context.Context, a daybook.Ask, template *daybook.Ru
 		take, claim := *a.Take, a.Take.NewID()
 		take.NewID, a.Take = func() string { return claim }, &take
 	}
-	k := knock{id: s.newID(), ask: a}
-	mine := func(ctx context.Context, t *tx) (bool, error) {
-		return exists(selectTrigger, string(k.ask.Key), k.id)(ctx, t)
-	}
-	err = s.provedWrite(ctx, "trigger "+string(a.Key), mine, func(ctx context.Context, t *tx) error {
-		k = knock{id: k.id, hash: hash, now: now, ask: a, template: template}
-		for _, part := range []func(context.Context, *knock) error{t.stand, t.decide, t.carryOut, t.read, t.take} {
-			if err := part(ctx, &k); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
+	k := &knock{id: s.newID(), hash: hash, now: now, asks: a, template: template}
+	if err := s.answer(ctx, k); err != nil {
 		return daybook.Reply{}, nil, err
 	}
 	return k.reply, k.run, nil
