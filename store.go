@@ -31,8 +31,8 @@ type Planner interface {
 	Plan(ctx context.Context, plans []*Plan, now time.Time) ([]Planned, error)
 	// Unaccounted returns those of the windows of a job that have neither a row nor a span, under none of its names.
 	Unaccounted(ctx context.Context, job string, windows []PlannedWindow) ([]PlannedWindow, error)
-	// Scanned records that the look-back of a job was compared with its rows.
-	Scanned(ctx context.Context, job string, now time.Time) error
+	// Scanned records that the look-backs of jobs were compared with their rows.
+	Scanned(ctx context.Context, jobs []string, now time.Time) error
 	// Fault records why a job's schedule cannot be worked out, with one alert; an empty text clears it.
 	Fault(ctx context.Context, job string, priority Priority, text string, now time.Time) error
 	// Freezes returns those that end after an instant, also those that are over.

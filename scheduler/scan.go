@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,33 +11,57 @@ import (
 	"github.com/daybook-run/daybook/calendar"
 )
 
-// scanOne compares the look-back of one job with its rows and decides the holes by the missed policy.
-func (s *Scheduler) scanOne(ctx context.Context, now time.Time) (more bool, err error) {
-	if len(s.scans) == 0 || s.scans[0].scan.After(now) {
-		return false, nil
+// scansPerTick bounds the jobs whose look-back is compared in one piece of work. Those without a hole are recorded together.
+const scansPerTick = 100
+
+// scanSome compares the look-back of some jobs with their rows and decides the holes by the missed policy. After a hole it stops.
+func (s *Scheduler) scanSome(ctx context.Context, now time.Time) (more bool, err error) {
+	var whole []string
+	for n := 0; n < scansPerTick && len(s.scans) > 0 && !s.scans[0].scan.After(now) && err == nil && ctx.Err() == nil; n++ {
+		if n == 0 {
+			if err := s.frozen(ctx, now); err != nil {
+				return false, err
+			}
+		}
+		more = true
+		e := s.scans[0]
+		if e.overtaken {
+			s.scans = s.scans[1:]
+			continue
+		}
+		holes, decided := 0, false
+		if holes, decided, err = s.scan(ctx, e, now); err == nil && decided {
+			whole = append(whole, e.Name)
+			s.scanAt(e, now.Add(scanEvery))
+		} else {
+			s.scanAt(e, now.Add(scanPause))
+		}
+		if holes > 0 {
+			break
+		}
 	}
-	e := s.scans[0]
-	if e.overtaken {
-		s.scans = s.scans[1:]
-		return true, nil
+	if len(whole) > 0 {
+		err = errors.Join(err, s.store.Scanned(ctx, whole, now))
 	}
-	decided, err := s.scan(ctx, e, now)
-	if decided && err == nil {
-		s.scanAt(e, now.Add(scanEvery))
-	} else {
-		s.scanAt(e, now.Add(scanPause))
-	}
-	return true, err
+	return more, err
 }
 
-// scanAt says when the look-back of a job is compared next.
+// scanAt says when the look-back of a job is compared next. Most come to the end: nothing is moved for those.
 func (s *Scheduler) scanAt(e *entry, at time.Time) {
-	had := len(s.scans)
-	s.scans = slices.DeleteFunc(s.scans, func(o *entry) bool { return o == e })
-	if len(s.scans) == had { // not loaded: its definition ends now
-		return
+	if len(s.scans) > 0 && s.scans[0] == e {
+		s.scans = s.scans[1:]
+	} else {
+		had := len(s.scans)
+		s.scans = slices.DeleteFunc(s.scans, func(o *entry) bool { return o == e })
+		if len(s.scans) == had { // not loaded: its definition ends now
+			return
+		}
 	}
 	e.scan = at
+	if n := len(s.scans); n == 0 || !s.scans[n-1].scan.After(at) {
+		s.scans = append(s.scans, e)
+		return
+	}
 	i, _ := slices.BinarySearchFunc(s.scans, at, func(o *entry, at time.Time) int {
 		if o.scan.After(at) {
 			return 1
@@ -46,15 +71,12 @@ func (s *Scheduler) scanAt(e *entry, at time.Time) {
 	s.scans = slices.Insert(s.scans, i, e)
 }
 
-// scan reports whether every hole that it found is decided.
-func (s *Scheduler) scan(ctx context.Context, e *entry, now time.Time) (decided bool, err error) {
-	if err := s.frozen(ctx, now); err != nil {
-		return false, err
-	}
+// scan reports how many holes it found, and whether every one is decided.
+func (s *Scheduler) scan(ctx context.Context, e *entry, now time.Time) (missing int, decided bool, err error) {
 	from := calendar.Later(e.since, now.Add(-e.CatchupWindow))
 	definitions, err := s.store.Definitions(ctx, e.Name, from)
 	if err != nil {
-		return false, err
+		return 0, false, err
 	}
 	var holes []daybook.PlannedWindow
 	for i, d := range definitions {
@@ -64,7 +86,7 @@ func (s *Scheduler) scan(ctx context.Context, e *entry, now time.Time) (decided 
 		}
 		found, err := s.holes(ctx, e, d, calendar.Later(from, d.Since), until, now)
 		if daybook.CodeOf(err) == daybook.CodeUnavailable {
-			return false, err
+			return 0, false, err
 		}
 		if err != nil {
 			s.o.Log.Warn("scan", "job", e.Name, "revision", d.Revision, "err", err)
@@ -74,10 +96,10 @@ func (s *Scheduler) scan(ctx context.Context, e *entry, now time.Time) (decided 
 	}
 	if len(holes) > 0 {
 		if decided, err = s.decide(ctx, e, holes, now); err != nil || !decided {
-			return false, err
+			return len(holes), false, err
 		}
 	}
-	return true, s.store.Scanned(ctx, e.Name, now)
+	return len(holes), true, nil
 }
 
 // decide decides holes, which all lie behind the cursor. False: another scheduler was first, or nothing of their kind

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -154,6 +155,7 @@ func (s *Scheduler) Load(ctx context.Context, jobs []Job, retireOthers bool, now
 	for _, j := range jobs {
 		s.enter(ctx, j, known[j.Name], now)
 	}
+	slices.SortStableFunc(s.scans, func(a, b *entry) int { return a.scan.Compare(b.scan) })
 	return nil
 }
 
@@ -227,6 +229,9 @@ func (s *Scheduler) enter(ctx context.Context, j Job, st daybook.JobState, now t
 	if j.Job.Schedule == "" {
 		return
 	}
+	if !e.since.Before(now.Truncate(time.Microsecond)) { // it is new: it has no look-back yet
+		e.scan = now.Add(scanEvery)
+	}
 	s.scans = append(s.scans, e)
 	s.requeue(ctx, e, now)
 	if !st.Next.IsZero() {
@@ -292,7 +297,7 @@ func (s *Scheduler) faulty(ctx context.Context, e *entry, cause error, now time.
 	s.queue.put(e)
 }
 
-// Tick implements daybook.Service: it decides what became due, else compares one job's look-back with its rows.
+// Tick implements daybook.Service: it decides what became due, else compares the look-back of some jobs with their rows.
 func (s *Scheduler) Tick(ctx context.Context, now time.Time) (more bool, err error) {
 	s.releaseHeld(ctx, now)
 	var due []*entry
@@ -309,7 +314,7 @@ func (s *Scheduler) Tick(ctx context.Context, now time.Time) (more bool, err err
 		}
 		return again || full, err
 	}
-	return s.scanOne(ctx, now)
+	return s.scanSome(ctx, now)
 }
 
 // heldPause is how often what is held is looked at again.

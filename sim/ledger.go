@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -153,8 +154,8 @@ func (l *gated) HighestN(ctx context.Context, job, window, subject string) (int,
 	return look(ctx, l, "highest n", func(ctx context.Context) (int, error) { return l.Ledger.HighestN(ctx, job, window, subject) })
 }
 
-func (l *gated) Scanned(ctx context.Context, job string, now time.Time) error {
-	return do(ctx, l, "scanned "+job, func(ctx context.Context) error { return l.Ledger.Scanned(ctx, job, now) })
+func (l *gated) Scanned(ctx context.Context, jobs []string, now time.Time) error {
+	return do(ctx, l, "scanned "+strings.Join(jobs, " "), func(ctx context.Context) error { return l.Ledger.Scanned(ctx, jobs, now) })
 }
 
 func (l *gated) Fault(ctx context.Context, job string, p daybook.Priority, text string, now time.Time) error {

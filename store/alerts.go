@@ -210,6 +210,8 @@ const maxTextBytes = 64 << 10
 const dropOvertaken = `UPDATE daybook_sends SET state = 'dropped', ended_us = $1 WHERE state = 'due' AND lease_us <= $1 AND purpose <> 'recovered'
   AND EXISTS (SELECT 1 FROM daybook_alerts a WHERE a.id = daybook_sends.alert AND (a.finished = 1 OR a.acked_us > daybook_sends.made_us))`
 
+const selectClaimedSends = `SELECT key FROM daybook_sends WHERE claim = $1`
+
 const claimSends = `UPDATE daybook_sends SET claim = $1, lease_us = $2, tries = tries + 1 WHERE key /*pick(*/
   SELECT key FROM daybook_sends WHERE state = 'due' AND due_us <= $3 AND lease_us <= $3 ORDER BY due_us, key LIMIT $4 /*lock*/ /*)*/
 RETURNING ` + sendColumns
@@ -232,7 +234,7 @@ func (s *Store) ClaimSends(ctx context.Context, c notice.Claim, now time.Time) (
 		return nil, err // as most of the time: no transaction
 	}
 	var list []notice.Send
-	err := s.provedWrite(ctx, "claim sends", exists("SELECT key FROM daybook_sends WHERE claim = $1", c.ID), func(ctx context.Context, t *tx) error {
+	err := s.provedWrite(ctx, "claim sends", exists(selectClaimedSends, c.ID), func(ctx context.Context, t *tx) error {
 		list = nil
 		if _, err := t.exec(ctx, dropOvertaken, us(now)); err != nil {
 			return err

@@ -33,11 +33,11 @@ const claimable = `l.state <> 'running' AND l.hold = '' AND l.asking = '' AND l.
     AND (l.line = '' OR l.reason = 'settling' OR NOT EXISTS (SELECT 1 FROM daybook_live o WHERE ` + ahead + `))
     AND (l.once = 0 OR l.reason = 'settling' OR NOT EXISTS (SELECT 1 FROM daybook_lapses e WHERE e.ended_us = 0))`
 
-const selectDue = `SELECT l.key, l.serial FROM daybook_live l
-  WHERE l.lane = $2 AND l.home = $3 AND l.priority = $4 AND ` + claimable + `
+const selectDue = `SELECT l.key, l.serial, l.due_us FROM daybook_live l
+  WHERE l.lane = $2 AND l.home = $3 AND l.priority = $4 AND l.due_us >= $6 AND ` + claimable + `
   ORDER BY l.due_us LIMIT $5 /*lock*/`
 
-const selectOneDue = `SELECT l.key, l.serial FROM daybook_live l WHERE l.key = $2 AND l.priority = $3 AND ` + claimable + ` /*lock*/`
+const selectOneDue = `SELECT l.key, l.serial, l.due_us FROM daybook_live l WHERE l.key = $2 AND l.priority = $3 AND ` + claimable + ` /*lock*/`
 
 const claimRuns = `UPDATE daybook_live SET ` + claimSets + ` WHERE key /*in $5*/`
 
@@ -64,7 +64,10 @@ func (s *Store) Claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*d
 }
 
 // candidate is a run that may be claimed, if its serial key is free.
-type candidate struct{ key, serial string }
+type candidate struct {
+	key, serial string
+	due         int64
+}
 
 // claim takes due runs in a transaction.
 func (t *tx) claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*daybook.Run, error) {
@@ -98,11 +101,12 @@ func (t *tx) claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*dayb
 			}
 			continue
 		}
-		if err := t.pick(ctx, &taking, limit, now, func(look int) (string, []any) {
+		queue := dueQueue{c.Lane, c.Home, p}
+		if err := t.pick(ctx, &taking, limit, now, func(look int) ([]candidate, error) {
 			if c.Key != "" {
-				return selectOneDue, []any{us(now), string(c.Key), string(p)}
+				return t.candidates(ctx, selectOneDue, us(now), string(c.Key), string(p))
 			}
-			return selectDue, []any{us(now), string(c.Lane), c.Home, string(p), int64(look)}
+			return t.front(ctx, queue, look, now)
 		}); err != nil {
 			return nil, err
 		}
@@ -150,17 +154,11 @@ const (
 )
 
 // pick takes candidates, in their order, until n runs are taken in all.
-func (t *tx) pick(ctx context.Context, c *choice, n int, now time.Time, ask func(look int) (string, []any)) error {
+func (t *tx) pick(ctx context.Context, c *choice, n int, now time.Time, ask func(look int) ([]candidate, error)) error {
 	look := n - len(c.mine)
 	for round := 0; len(c.mine) < n && round <= parkRounds; round++ {
-		var found []candidate
-		statement, args := ask(look)
-		if err := t.query(ctx, statement, func(rows *sql.Rows) error {
-			var f candidate
-			err := rows.Scan(&f.key, &f.serial)
-			found = append(found, f)
-			return err
-		}, args...); err != nil {
+		found, err := ask(look)
+		if err != nil {
 			return err
 		}
 		full := len(found) == look
@@ -188,11 +186,9 @@ func (s *Store) Begin(ctx context.Context, r *daybook.Run, e *daybook.StepRecord
 	return nil
 }
 
-const renewLeases = `WITH v (key, fence, claim, lease_us) AS (/*rows t b t b*/)
-UPDATE daybook_live SET lease_us = v.lease_us FROM v
-WHERE daybook_live.key /*pick(*/SELECT l.key FROM daybook_live l WHERE l.key IN (SELECT key FROM v) /*lock*//*)*/
-  AND daybook_live.key = v.key AND daybook_live.fence = v.fence AND daybook_live.lease_us <> 0 AND (daybook_live.state = 'running' AND daybook_live.claim = v.claim OR daybook_live.asking = v.claim)
-RETURNING daybook_live.key, daybook_live.cancelled_by`
+const renewLeases = `WITH v (key, fence, claim, lease_us) AS (/*rows t b t b*/), f (key, lease_us) AS (SELECT l.key, v.lease_us FROM v JOIN daybook_live l ON l.key = v.key
+  WHERE l.fence = v.fence AND l.lease_us <> 0 AND (l.state = 'running' AND l.claim = v.claim OR l.asking = v.claim) /*lock l*/)
+UPDATE daybook_live SET lease_us = f.lease_us FROM f WHERE daybook_live.key = f.key RETURNING daybook_live.key, daybook_live.cancelled_by`
 
 const selectHolding = `SELECT key, state, fence, claim, asking FROM daybook_live WHERE key /*in $1*/`
 

@@ -17,7 +17,7 @@ import (
 // and so on, types are TEXT and BIGINT, nothing is NULL, writes that may collide say ON CONFLICT. What differs is
 // marked, and the dialect replaces the mark when the statement is used for the first time:
 //
-//	/*lock*/            FOR UPDATE SKIP LOCKED, or nothing
+//	/*lock*/            FOR UPDATE SKIP LOCKED, or nothing; /*lock l*/ locks the rows of l only
 //	/*wait*/            FOR UPDATE, or nothing
 //	/*share*/           FOR KEY SHARE SKIP LOCKED, or nothing: passes over what is deleted or held by /*wait*/, and no other update
 //	/*shared*/          FOR KEY SHARE, or nothing: waits for those
@@ -50,6 +50,7 @@ type dialect struct {
 }
 
 var (
+	markLock = regexp.MustCompile(`/\*lock (\w+)\*/`)
 	markIn   = regexp.MustCompile(`/\*in (\$\d+)\*/`)
 	markRows = regexp.MustCompile(`/\*rows ([tb ]+)\*/`)
 	markOnly = regexp.MustCompile(`/\*alone ([\w.]+)\*/`)
@@ -59,6 +60,7 @@ var (
 
 func rewriteSQLite(text string) string {
 	text = markOnly.ReplaceAllString(text, "TRUE")
+	text = markLock.ReplaceAllString(text, "")
 	text = markIn.ReplaceAllString(text, `IN (SELECT value FROM json_each($1))`)
 	text = strings.NewReplacer("/*lock*/", "", "/*wait*/", "", "/*share*/", "", "/*shared*/", "", "/*ascii*/", "", "/*clustered*/", "WITHOUT ROWID",
 		"/*pick(*/", "IN (", "/*)*/", ")").Replace(text)
@@ -78,6 +80,7 @@ func rewriteSQLite(text string) string {
 
 func rewritePostgres(text string) string {
 	text = markOnly.ReplaceAllString(text, "pg_try_advisory_xact_lock(hashtextextended($1, 0))")
+	text = markLock.ReplaceAllString(text, "FOR UPDATE OF $1 SKIP LOCKED")
 	text = markIn.ReplaceAllString(text, `= ANY(${1}::text[])`)
 	text = strings.NewReplacer("/*lock*/", "FOR UPDATE SKIP LOCKED", "/*wait*/", "FOR UPDATE", "/*share*/", "FOR KEY SHARE SKIP LOCKED", "/*shared*/", "FOR KEY SHARE", "/*ascii*/", `COLLATE "C"`, "/*clustered*/", "",
 		"/*pick(*/", "= ANY(ARRAY(", "/*)*/", "))").Replace(text)
@@ -124,11 +127,6 @@ func bulkByRow(ctx context.Context, t *tx, text string, rows [][]any, each func(
 
 // bulkByArrays runs the statement once, with an array a column.
 func bulkByArrays(ctx context.Context, t *tx, text string, rows [][]any, each func(*sql.Rows) error) error {
-	if len(rows) >= manyRows {
-		if err := t.pin(ctx); err != nil {
-			return err
-		}
-	}
 	args, err := arrays(rows)
 	if err != nil {
 		return err

@@ -362,12 +362,15 @@ func (s *Store) Definitions(ctx context.Context, job string, from time.Time) ([]
 	return list, nil
 }
 
-const setScanned = `UPDATE daybook_jobs SET scanned_us = $2 WHERE name = $1`
+const setScanned = `UPDATE daybook_jobs SET scanned_us = $2 WHERE name /*in $1*/`
 
 // Scanned implements daybook.Planner.
-func (s *Store) Scanned(ctx context.Context, job string, now time.Time) error {
-	return s.write(ctx, "record the scan of "+job, func(ctx context.Context, t *tx) error {
-		_, err := t.exec(ctx, setScanned, job, us(now))
+func (s *Store) Scanned(ctx context.Context, jobs []string, now time.Time) error {
+	return s.write(ctx, "record scans", func(ctx context.Context, t *tx) error {
+		list, err := t.s.d.list(slices.Sorted(slices.Values(jobs)))
+		if err == nil {
+			_, err = t.exec(ctx, setScanned, list, us(now))
+		}
 		return err
 	})
 }

@@ -28,6 +28,9 @@ func (s *Store) Beat(ctx context.Context, n daybook.Node, now time.Time) error {
 	had := s.marks.of(n.ID, now)
 	var seen daybook.Seen
 	err := s.write(ctx, "beat", func(ctx context.Context, t *tx) error {
+		if err := t.pin(ctx); err != nil { // for the sizes: who writes little learns of them here
+			return err
+		}
 		mark := daybook.Mark{Node: n.ID, At: now}
 		if err := t.query(ctx, upsertNode, func(rows *sql.Rows) error { return rows.Scan(&mark.Number) }, n.ID, n.Host, int64(n.PID), n.Role, n.Version, n.TZData,
 			us(n.StartedAt), us(now), us(n.StoppedAt), n.Offset.Microseconds(), n.BootID, n.BootClock.Microseconds(), int64(n.Overtaken), string(n.Calls)); err != nil {
@@ -106,6 +109,15 @@ func (s *Store) ClockOffset(ctx context.Context, clock func() time.Time) (time.D
 
 const selectLedger = `SELECT id, created_us, sequence FROM daybook_ledger`
 
+const selectSchema = `SELECT max(version) FROM daybook_migrations`
+
+const selectSizePostgres = `SELECT COALESCE(sum(pg_total_relation_size(c.oid)), 0)::bigint,
+  COALESCE(max(CASE WHEN c.relname = 'daybook_runs' AND c.reltuples >= 0 THEN c.reltuples END)::bigint, (SELECT count(*) FROM daybook_runs)), current_database()
+FROM pg_class c WHERE c.relname LIKE 'daybook\_%' AND c.relkind = 'r' AND pg_table_is_visible(c.oid)`
+
+const selectSizeSQLite = `SELECT p.page_count * s.page_size, (SELECT count(*) FROM daybook_runs), (SELECT file FROM pragma_database_list WHERE name = 'main')
+FROM pragma_page_count() p, pragma_page_size() s`
+
 // Info implements daybook.Keeper and daybook.Reader.
 func (s *Store) Info(ctx context.Context) (daybook.LedgerInfo, error) {
 	var info daybook.LedgerInfo
@@ -120,7 +132,7 @@ func (s *Store) Info(ctx context.Context) (daybook.LedgerInfo, error) {
 	if err := s.read(ctx, "read the version", s.d.version, func(rows *sql.Rows) error { return rows.Scan(&info.Database) }); err != nil {
 		return info, err
 	}
-	if err := s.read(ctx, "read the schema", "SELECT max(version) FROM daybook_migrations", func(rows *sql.Rows) error { return rows.Scan(&info.Schema) }); err != nil {
+	if err := s.read(ctx, "read the schema", selectSchema, func(rows *sql.Rows) error { return rows.Scan(&info.Schema) }); err != nil {
 		return info, err
 	}
 	return info, s.sizes(ctx, &info)
@@ -129,13 +141,10 @@ func (s *Store) Info(ctx context.Context) (daybook.LedgerInfo, error) {
 // sizes asks PostgreSQL for its estimate of the runs, and counts them as long as it has none.
 func (s *Store) sizes(ctx context.Context, info *daybook.LedgerInfo) error {
 	if s.d.name == "postgres" {
-		return s.read(ctx, "read the size", `SELECT COALESCE(sum(pg_total_relation_size(c.oid)), 0)::bigint,
-  COALESCE(max(CASE WHEN c.relname = 'daybook_runs' AND c.reltuples >= 0 THEN c.reltuples END)::bigint, (SELECT count(*) FROM daybook_runs)), current_database()
-FROM pg_class c WHERE c.relname LIKE 'daybook\_%' AND c.relkind = 'r' AND pg_table_is_visible(c.oid)`,
+		return s.read(ctx, "read the size", selectSizePostgres,
 			func(rows *sql.Rows) error { return rows.Scan(&info.Bytes, &info.Runs, &info.Place) })
 	}
-	return s.read(ctx, "read the size", `SELECT p.page_count * s.page_size, (SELECT count(*) FROM daybook_runs), (SELECT file FROM pragma_database_list WHERE name = 'main')
-FROM pragma_page_count() p, pragma_page_size() s`,
+	return s.read(ctx, "read the size", selectSizeSQLite,
 		func(rows *sql.Rows) error {
 			err := rows.Scan(&info.Bytes, &info.Runs, &info.Place)
 			if log, gone := os.Stat(info.Place + "-wal"); gone == nil {

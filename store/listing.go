@@ -14,7 +14,8 @@ WHERE key = $1 AND state = 'running' AND fence = $2 AND claim = $3`
 
 const beginFan = `INSERT INTO daybook_fans (key, job) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING`
 
-const listAgain = `UPDATE daybook_runs SET listed = $2 WHERE key /*in $1*/ AND parent = $3 AND parent <> '' AND listed <> $2 RETURNING key`
+// They are looked up by their keys, never by their parent, of which there may be a million.
+const listAgain = `UPDATE daybook_runs SET listed = $2 WHERE key /*in $1*/ AND parent || '' = $3 AND listed <> $2 RETURNING key`
 
 // ListChildren implements daybook.FanStore.
 func (s *Store) ListChildren(ctx context.Context, parent *daybook.Run, children []*daybook.Run, lease time.Time) (fresh, known int, err error) {

@@ -171,9 +171,10 @@ func (t *tx) hasEnded(k daybook.Key, serial string) {
 	}
 }
 
-// A run keeps its lock while it is claimed, and while one of its effects is open: begun and not ended, or unknown.
-const keepsLock = `EXISTS (SELECT 1 FROM daybook_live l WHERE l.key = daybook_locks.key AND l.lease_us > 0)
-  OR EXISTS (SELECT 1 FROM daybook_steps s WHERE s.key = daybook_locks.key AND s.effect = 1 AND s.state IN ('begun', 'unknown'))`
+// A run keeps its lock while it is claimed, and while one of its effects is open: begun and not ended, or unknown. Each lock looks for
+// itself: asked whether such a row exists, PostgreSQL would rather go through the steps of all time.
+const keepsLock = `COALESCE((SELECT 1 FROM daybook_live l WHERE l.key = daybook_locks.key AND l.lease_us > 0),
+  (SELECT 1 FROM daybook_steps s WHERE s.key = daybook_locks.key AND s.effect = 1 AND s.state IN ('begun', 'unknown') LIMIT 1), 0) = 1`
 
 const deleteLocks = `DELETE FROM daybook_locks WHERE key /*in $1*/ AND NOT (` + keepsLock + `) RETURNING serial`
 
@@ -315,8 +316,8 @@ func (s *Store) Unpark(ctx context.Context, now time.Time) (more bool, err error
 }
 
 const lockColumns = `SELECT k.serial, k.key, k.since_us, (SELECT count(*) FROM daybook_live w WHERE w.serial = k.serial AND w.hold = 'waiting for serial key'),
-  CASE WHEN EXISTS (SELECT 1 FROM daybook_live l WHERE l.key = k.key AND l.lease_us > 0) THEN 1 ELSE 0 END,
-  CASE WHEN EXISTS (SELECT 1 FROM daybook_steps s WHERE s.key = k.key AND s.effect = 1 AND s.state IN ('begun', 'unknown')) THEN 1 ELSE 0 END
+  COALESCE((SELECT 1 FROM daybook_live l WHERE l.key = k.key AND l.lease_us > 0), 0),
+  COALESCE((SELECT 1 FROM daybook_steps s WHERE s.key = k.key AND s.effect = 1 AND s.state IN ('begun', 'unknown') LIMIT 1), 0)
 FROM daybook_locks k `
 
 const selectLocks = lockColumns + `ORDER BY k.since_us, k.serial LIMIT $1`

@@ -51,9 +51,9 @@ func markRow(r *daybook.Run, begun time.Time, begins bool) []any {
 // part of it. What ended is written all the same. A run that another transaction holds up, such as that of a caller who marks a step
 // in his own, is passed over, so that nobody else waits for it.
 const markRuns = `WITH v (key, fence, claim, marks, lapse, begun_us, begins, step) AS (/*rows t b t b b b b b*/),
-  free (key) AS (SELECT l.key FROM v JOIN daybook_live l ON l.key = v.key /*lock*/)
+  free AS (SELECT v.* FROM v JOIN daybook_live l ON l.key = v.key /*lock l*/)
 UPDATE daybook_live SET begun_us = CASE WHEN v.step = 1 THEN daybook_live.begun_us ELSE v.begun_us END, marks = daybook_live.marks + v.step
-FROM v JOIN free f ON f.key = v.key
+FROM free v
 WHERE daybook_live.key = v.key AND daybook_live.state = 'running' AND daybook_live.fence = v.fence AND daybook_live.claim = v.claim
   AND (v.step = 0 OR daybook_live.marks = v.marks) AND (SELECT b.lapse FROM daybook_ledger b) = v.lapse AND (v.begins = 0 OR daybook_live.cancelled_by = '')
 RETURNING daybook_live.key`

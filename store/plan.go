@@ -304,7 +304,7 @@ const selectStandings = `SELECT r.key, COALESCE(l.state, r.state), r.reason, r.e
 FROM daybook_runs r LEFT JOIN daybook_live l ON l.key = r.key WHERE r.key /*in $1*/`
 
 // standingChunk bounds how many keys are looked up at a time.
-const standingChunk = 500
+const standingChunk = 5000
 
 func (t *tx) existing(ctx context.Context, keys []string, found func(daybook.Key, daybook.Standing)) error {
 	for len(keys) > 0 {

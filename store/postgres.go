@@ -18,7 +18,7 @@ func postgres() *dialect {
 		busy: postgresBusy, unique: func(err error) bool { return sqlState(err) == "23505" }, verify: verifyPostgres,
 		cut: postgresCut, readOnly: func(err error) bool { return sqlState(err) == "25006" }, advice: postgresAdvice, call: callNodes,
 		version: "SELECT 'PostgreSQL ' || current_setting('server_version')",
-		pin:     "SET LOCAL plan_cache_mode = force_generic_plan",
+		pin:     pinPlans,
 	}
 }
 

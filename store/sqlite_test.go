@@ -37,7 +37,7 @@ func handles(t *testing.T, path string, change func(source string) string) store
 func file(t *testing.T) string { return filepath.Join(t.TempDir(), "daybook.db") }
 
 // open opens a ledger; the test's deadline guards it.
-func open(t *testing.T, db store.DB) (*store.Store, error) {
+func open(t testing.TB, db store.DB) (*store.Store, error) {
 	t.Helper()
 	s, err := store.Open(t.Context(), db, store.Options{NewID: storetest.NewID, Migrate: true, Now: storetest.Birth})
 	if err == nil {

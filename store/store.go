@@ -9,6 +9,7 @@ import (
 	"errors"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -50,11 +51,13 @@ type Store struct {
 	// knocking gathers triggers.
 	knocking group[*knock]
 
-	texts    sync.Map // statement as written → as the dialect wants it
-	prepared sync.Map // the latter → *sql.Stmt on Write, SQLite only
-	pending  sync.Map // texts to be prepared before the next transaction
-	reading  sync.Map // the latter → *sql.Stmt on Read, SQLite only
+	texts    sync.Map               // sized statement, as written → as the dialect wants it
+	classes  atomic.Pointer[string] // PostgreSQL: of the sizes of the tables, see size
+	prepared sync.Map               // the latter → *sql.Stmt on Write, SQLite only
+	pending  sync.Map               // texts to be prepared before the next transaction
+	reading  sync.Map               // the latter → *sql.Stmt on Read, SQLite only
 	calls    calls
+	fronts   fronts
 }
 
 // Open verifies the handles, brings the schema up to date if that is allowed, and returns the ledger. Errors:
@@ -127,13 +130,14 @@ func openFault(err error) error {
 	return daybook.New(daybook.CodeUnavailable, "the ledger cannot be opened").Because(err)
 }
 
-// text returns a statement as the dialect wants it.
+// text returns a statement as the dialect wants it, for the tables as large as they are.
 func (s *Store) text(statement string) string {
-	if t, ok := s.texts.Load(statement); ok {
+	as := sized{statement, s.size()}
+	if t, ok := s.texts.Load(as); ok {
 		return t.(string)
 	}
-	t := s.d.rewrite(statement)
-	s.texts.Store(statement, t)
+	t := s.d.rewrite(statement) + as.size
+	s.texts.Store(as, t)
 	return t
 }
 
@@ -152,6 +156,9 @@ type tx struct {
 
 // exec runs a statement and returns how many rows it changed.
 func (t *tx) exec(ctx context.Context, statement string, args ...any) (int64, error) {
+	if err := t.pinFor(ctx, args); err != nil {
+		return 0, err
+	}
 	var res sql.Result
 	var err error
 	if st, perr := t.prepare(ctx, statement); perr != nil {
@@ -169,6 +176,9 @@ func (t *tx) exec(ctx context.Context, statement string, args ...any) (int64, er
 
 // query calls each for every row of the answer.
 func (t *tx) query(ctx context.Context, statement string, each func(*sql.Rows) error, args ...any) error {
+	if err := t.pinFor(ctx, args); err != nil {
+		return err
+	}
 	var rows *sql.Rows
 	var err error
 	if st, perr := t.prepare(ctx, statement); perr != nil {
@@ -187,20 +197,6 @@ func (t *tx) bulk(ctx context.Context, statement string, rows [][]any, each func
 		return nil
 	}
 	return t.s.d.bulk(ctx, t, statement, rows, each)
-}
-
-// manyRows is from when on a transaction's plans are pinned: below, the statement that pins them costs more than it saves.
-const manyRows = 50
-
-// pin keeps PostgreSQL from planning anew for the rows at hand: shown a thousand keys, it would rather hash a whole table,
-// history included, whose size it knew when it was small.
-func (t *tx) pin(ctx context.Context) error {
-	if t.pinned || t.s.d.pin == "" {
-		return nil
-	}
-	t.pinned = true
-	_, err := t.ExecContext(ctx, t.s.d.pin)
-	return err
 }
 
 // prepare keeps the statements of SQLite's one writing connection; PostgreSQL's driver has a cache of its own.

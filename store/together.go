@@ -78,11 +78,9 @@ func togetherAtOnce(ctx context.Context, t *tx, parts []*part) error {
 			return err
 		}
 		args = append(args, columns...)
-		if len(p.rows) >= manyRows {
-			if err := t.pin(ctx); err != nil {
-				return err
-			}
-		}
+	}
+	if err := t.pinFor(ctx, args); err != nil {
+		return err
 	}
 	rows, err := t.QueryContext(ctx, t.s.joined(statements), args...)
 	return drain(rows, err, func(rows *sql.Rows) error { return rows.Scan(into...) })
@@ -90,11 +88,11 @@ func togetherAtOnce(ctx context.Context, t *tx, parts []*part) error {
 
 // joined returns the statement that several make, kept for the next time.
 func (s *Store) joined(statements []string) string {
-	key := "\x00" + strings.Join(statements, "\x00") // no statement is called so
+	key := sized{"\x00" + strings.Join(statements, "\x00"), s.size()} // no statement is called so
 	if text, ok := s.texts.Load(key); ok {
 		return text.(string)
 	}
-	text := joinPostgres(statements)
+	text := joinPostgres(statements) + key.size
 	s.texts.Store(key, text)
 	return text
 }

@@ -397,7 +397,7 @@ var jobCases = []example{
 	}},
 	{"when a look-back was compared is kept", func(k *kit) {
 		k.know(Job("report"))
-		k.ok(k.s.Scanned(k.ctx, "report", k.now.Add(time.Hour)))
+		k.ok(k.s.Scanned(k.ctx, []string{"report"}, k.now.Add(time.Hour)))
 		equal(k, "scanned", k.take("report", false).ScannedAt, k.now.Add(time.Hour))
 	}},
 }

@@ -347,6 +347,7 @@ daybook_sends.ended_us bigint not null default 0
 CREATE INDEX daybook_sends_alert ON public.daybook_sends USING btree (alert);
 CREATE INDEX daybook_sends_due ON public.daybook_sends USING btree (due_us) WHERE (state = 'due'::text);
 CREATE UNIQUE INDEX daybook_sends_pkey ON public.daybook_sends USING btree (key);
+CREATE INDEX daybook_sends_texts ON public.daybook_sends USING btree (ended_us) WHERE ((body <> ''::text) AND (state <> 'due'::text));
 daybook_spans.job text collate C not null
 daybook_spans.from_us bigint not null
 daybook_spans.to_us bigint not null

@@ -345,6 +345,7 @@ CREATE TABLE daybook_sends (
 );
 CREATE INDEX daybook_sends_alert ON daybook_sends (alert);
 CREATE INDEX daybook_sends_due ON daybook_sends (due_us) WHERE state = 'due';
+CREATE INDEX daybook_sends_texts ON daybook_sends (ended_us) WHERE body <> '' AND state <> 'due';
 CREATE TABLE daybook_spans (
   job        TEXT  NOT NULL,
   from_us    BIGINT NOT NULL,
