@@ -112,8 +112,8 @@ func TestAQueryListsSubjects(t *testing.T) {
 func TestAQueryThatIsCutOff(t *testing.T) {
 	t.Parallel()
 	for kind, end := range map[userdb.Kind]string{
-		userdb.Postgres: "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND query LIKE '%AS subject%'",
-		userdb.MySQL:    "BEGIN NOT ATOMIC FOR r IN (SELECT id FROM information_schema.processlist WHERE id <> connection_id() AND info LIKE '%AS subject%') DO KILL r.id; END FOR; END",
+		userdb.Postgres: "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%AS subject%'",
+		userdb.MySQL:    "BEGIN NOT ATOMIC FOR r IN (SELECT id FROM information_schema.processlist WHERE db = database() AND id <> connection_id() AND info LIKE '%AS subject%') DO KILL r.id; END FOR; END",
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			dsn, db := users(t, kind)
