@@ -319,3 +319,43 @@ func alerted(t testing.TB, e *engine.Engine, r *daybook.Run) {
 		t.Errorf("%s is %s with %d open alerts, want %d", r.Key, r.State, open, want)
 	}
 }
+
+// TestAStopWhileItStarts: whoever asks for an end before everything runs gets one, and no error; the node is not missed afterwards.
+func TestAStopWhileItStarts(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db storetest.Database) {
+		for _, loaded := range []bool{false, true} {
+			ctx, stop := context.WithCancel(t.Context())
+			var e *engine.Engine
+			started := time.Now()
+			boot := func() time.Duration {
+				if e != nil {
+					if jobs, err := e.Store().JobStates(context.WithoutCancel(ctx)); err != nil || len(jobs) > 0 == loaded {
+						stop() // with the jobs loaded: in the middle of the first beat
+					}
+				}
+				return time.Since(started)
+			}
+			e = app(t, db.Open(t), engine.Options{Boot: boot})
+			e.Handle(handled("one"), func(context.Context, *daybook.Run) error { return nil })
+			if err := e.Start(ctx, func() { t.Errorf("loaded %t: everything runs", loaded); stop() }); err != nil {
+				t.Errorf("loaded %t: %v", loaded, err)
+			}
+			if ctx.Err() == nil {
+				t.Fatalf("loaded %t: it was not stopped", loaded)
+			}
+			nodes, err := e.Store().Nodes(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range nodes {
+				if n.StoppedAt.IsZero() {
+					t.Errorf("loaded %t: a node is missed: %+v", loaded, n)
+				}
+			}
+			if loaded && len(nodes) == 0 {
+				t.Error("it said nothing of its end")
+			}
+		}
+	})
+}

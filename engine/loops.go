@@ -16,26 +16,24 @@ import (
 const stopTimeout = daybook.TerminationGrace + 10*time.Second
 
 // Start loads the defined jobs and works until ctx ends; then it stops gracefully: nothing new starts, what runs is asked
-// to end, and every end is written. ready, if given, is called once everything runs. An engine is started once.
+// to end, and every end is written. That ctx ends before everything runs is no error. ready, if given, is called once everything runs. An engine is
+// started once.
 func (e *Engine) Start(ctx context.Context, ready ...func()) error {
 	ctx, ended, err := e.enter(ctx)
 	if err != nil {
 		return err
 	}
 	defer ended()
-	if err := e.alerts(e.settings()).Check(); err != nil {
+	if err := e.prepare(ctx); err != nil {
+		if ctx.Err() != nil { // nothing of it runs yet
+			return nil
+		}
 		return err
-	}
-	if err := e.clock.begin(ctx); err != nil {
-		return err
-	}
-	if err := e.recall(ctx, e.clock.Now()); err != nil {
-		return err
-	}
-	if err := e.Load(ctx); err != nil {
-		return fmt.Errorf("load jobs: %w", err)
 	}
 	if err := e.beat(ctx, e.clock.Now()); err != nil {
+		if ctx.Err() != nil { // it may have been written
+			return e.bye(ctx)
+		}
 		return err
 	}
 	working, stopWorking := context.WithCancel(context.WithoutCancel(ctx))
@@ -59,6 +57,23 @@ func (e *Engine) Start(ctx context.Context, ready ...func()) error {
 	stopWorking()
 	running.Wait()
 	return errors.Join(err, e.bye(ctx))
+}
+
+// prepare makes sure that the work can begin.
+func (e *Engine) prepare(ctx context.Context) error {
+	if err := e.alerts(e.settings()).Check(); err != nil {
+		return err
+	}
+	if err := e.clock.begin(ctx); err != nil {
+		return err
+	}
+	if err := e.recall(ctx, e.clock.Now()); err != nil {
+		return err
+	}
+	if err := e.Load(ctx); err != nil {
+		return fmt.Errorf("load jobs: %w", err)
+	}
+	return nil
 }
 
 // planning are the loops that end at once when a stop is asked for.
