@@ -106,8 +106,11 @@ func bulkByRow(ctx context.Context, t *tx, text string, rows [][]any, each func(
 	if one, ok := oneRow[text]; ok {
 		text = one
 	}
-	// The driver starts a goroutine for each call that can be cancelled, which costs as much as the row.
-	short := context.WithoutCancel(ctx)
+	// The driver starts a goroutine for each call that can be cancelled, which costs as much as the row: of many, none is.
+	short := ctx
+	if len(rows) > 1 {
+		short = context.WithoutCancel(ctx)
+	}
 	for _, row := range rows {
 		if err := ctx.Err(); err != nil {
 			return err
