@@ -1,5 +1,5 @@
 // Command testreport reads what go test -json prints and says in short how it went: one line for each package, and
-// everything that a failed test printed. It fails when a test failed, and when a test was skipped: a suite that did not
+// everything that a failed test printed, or one that came to no end. It fails when a test failed, and when a test was skipped: a suite that did not
 // run proves nothing.
 //
 //	go test -json ./... | testreport
@@ -10,7 +10,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -69,6 +71,11 @@ func run(in io.Reader, out io.Writer) error {
 					failed++
 					if e.Test == "" {
 						fmt.Fprintf(out, "FAIL  %7.1fs  %s\n", e.Elapsed, e.Package)
+						for _, name := range slices.Sorted(maps.Keys(printed)) {
+							if strings.HasPrefix(name, e.Package+" ") && name != e.Package+" " { // a test that came to no end: it panicked, or hung
+								fmt.Fprint(out, printed[name])
+							}
+						}
 					}
 					fmt.Fprint(out, said(e))
 				case "skip":
@@ -77,7 +84,7 @@ func run(in io.Reader, out io.Writer) error {
 						fmt.Fprint(out, said(e))
 					}
 				}
-				if e.Action == "pass" || e.Action == "skip" {
+				if e.Action == "pass" || e.Action == "skip" || e.Action == "fail" {
 					delete(printed, e.Package+e.ImportPath+" "+e.Test)
 				}
 			}

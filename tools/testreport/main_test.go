@@ -20,6 +20,9 @@ func TestReport(t *testing.T) {
 		{"one prints such a line", `{"Action":"output","Package":"a","Test":"TestX","Output":"{\"Action\":\"skip\",\"Test\":\"T\"}\n"}` + "\n" + pass, "0 skipped", ""},
 		{"a package does not build", pass + `{"ImportPath":"b","Action":"build-output","Output":"b.go:1: nonsense\n"}
 {"ImportPath":"b","Action":"build-fail"}`, "b.go:1: nonsense\n", "1 failed"},
+		{"one comes to no end", pass + `{"Action":"output","Package":"b","Test":"TestY","Output":"panic: test timed out\n"}
+{"Action":"output","Package":"b","Output":"FAIL\tb\n"}
+{"Action":"fail","Package":"b"}`, "panic: test timed out\nFAIL\tb\n", "1 failed"},
 		{"the go command complains", "pattern ./...: no Go files\n", "no Go files", "no test ran"},
 	} {
 		var out strings.Builder
