@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"mime"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/daybook-run/daybook"
 )
@@ -22,10 +25,19 @@ type Answer struct {
 	Truncated bool   // the body is longer than MaxBytes; the rest was not read
 }
 
-// StatusLine is the status and its reason; the standard one where the far side gave none.
+// codes are the control sequences of a terminal (ECMA-48, 5.4).
+var codes = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]`)
+
+// StatusLine is the status and its reason; the standard one where the far side gave none. Its reason is anything that the far
+// side likes: terminal codes are left out, and what is no character of a text becomes U+FFFD.
 func (a *Answer) StatusLine() string {
 	code := strconv.Itoa(a.Status)
-	reason := strings.TrimSpace(strings.TrimPrefix(a.Line, code))
+	reason := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return utf8.RuneError
+		}
+		return r // invalid bytes are U+FFFD already
+	}, strings.TrimSpace(codes.ReplaceAllString(strings.TrimPrefix(a.Line, code), "")))
 	return strings.TrimSpace(code + " " + cmp.Or(reason, http.StatusText(a.Status)))
 }
 

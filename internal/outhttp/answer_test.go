@@ -146,3 +146,14 @@ func TestSign(t *testing.T) {
 		}
 	}
 }
+
+func TestTheStatusLineIsText(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"200 OK": "200 OK", "200": "200 OK", "": "200 OK", "200 \x1b[31;1mfine\x1b[0m": "200 fine", "200 a\x00b\x92c\td": "200 a\uFFFDb\uFFFDc\uFFFDd", "200 \x1b]0;title\a": "200 \uFFFD]0;title\uFFFD",
+	} {
+		if got := (&Answer{Status: 200, Line: line}).StatusLine(); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}

@@ -36,7 +36,7 @@ func TestAnswer(t *testing.T) {
 		"too much":          {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello", "200 OK", "he"},
 		"early hints":       {"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx", "200 OK", "x"},
 		"odd status":        {"HTTP/1.1 799 Odd\r\nContent-Length: 0\r\n\r\n", "799 Odd", ""},
-		"not UTF-8":         {"HTTP/1.1 200 \xff\r\nContent-Length: 2\r\n\r\n\xff\xfe", "200 \xff", "\xff\xfe"},
+		"not UTF-8":         {"HTTP/1.1 200 \xff\r\nContent-Length: 2\r\n\r\n\xff\xfe", "200 \uFFFD", "\xff\xfe"},
 		"never unzipped":    {"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\n\x1f\x8b\x08", "200 OK", "\x1f\x8b\x08"},
 		"a redirect is one": {"HTTP/1.1 307 Go\r\nLocation: http://169.254.169.254/x\r\nContent-Length: 0\r\n\r\n", "307 Go", ""},
 	} {
