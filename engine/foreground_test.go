@@ -41,7 +41,7 @@ func (c trouble) ofALine(t *testing.T, db storetest.Database) {
 	}
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
-	o := engine.Options{Role: "once", Lease: time.Second, Slots: map[daybook.Lane]int{}, Dir: path("attempts")}
+	o := engine.Options{Role: "once", Lease: 3 * time.Second, Slots: map[daybook.Lane]int{}, Dir: path("attempts")}
 	d := job("pay", daybook.Once, nil, func(j *daybook.Job) {
 		j.Command = daybook.Command{Shell: fmt.Sprintf("cd '%s'; echo ran >> lines; until test -e go; do sleep 0.02; done; head -c 50000 /dev/zero | tr '\\0' x", dir)}
 	})
