@@ -49,6 +49,8 @@ type Claimed struct {
 	Questions []string
 	// Doer is who is at work on the run, or was last, when it is not claimed by this.
 	Doer daybook.Text
+	// Stuck is what keeps the key from being claimed when nothing but a person lets it go on.
+	Stuck *Obstacle
 	// Repeated: the same call had this claim already.
 	Repeated bool
 }
@@ -126,14 +128,20 @@ func (c *Control) Claim(ctx context.Context, p Person, q ClaimRequest) (Claimed,
 	if got.Answer, err = c.answer(ctx, t, reply, run, now); err != nil {
 		return got, err
 	}
-	return got, c.tellDoer(ctx, &got)
+	return got, c.tellWhy(ctx, &got)
 }
 
-// tellDoer adds who does what is not claimed.
-func (c *Control) tellDoer(ctx context.Context, got *Claimed) (err error) {
-	if got.Token == "" && got.Run != nil && got.Run.Node != "" {
-		got.Doer, err = c.Doer(ctx, got.Run.Node)
+// tellWhy adds who does what is not claimed, and whether it waits for a person.
+func (c *Control) tellWhy(ctx context.Context, got *Claimed) (err error) {
+	if got.Token != "" || got.Run == nil {
+		return nil
 	}
+	if got.Run.Node != "" {
+		if got.Doer, err = c.Doer(ctx, got.Run.Node); err != nil {
+			return err
+		}
+	}
+	got.Stuck, err = c.Stuck(ctx, got.Run)
 	return err
 }
 
@@ -233,7 +241,7 @@ func (c *Control) resume(ctx context.Context, q ClaimRequest, take daybook.Claim
 	if err != nil {
 		return got, err
 	}
-	return got, c.tellDoer(ctx, &got)
+	return got, c.tellWhy(ctx, &got)
 }
 
 // beginClaimed marks, durably, that the work of a claimed run begins, and gives the right to speak for it. When it may not

@@ -165,6 +165,14 @@ func (c *Control) Stuck(ctx context.Context, r *daybook.Run) (*Obstacle, error) 
 	return forPerson(r, list), nil
 }
 
+// ForPerson says of r, which is stuck, that only a person lets it go on.
+func (o Obstacle) ForPerson(r *daybook.Run) daybook.Text {
+	if o.Kind == ObstacleSerial {
+		return daybook.Say("%s waits for serial key %s, which %s has, and for a person: %s", r.Key, o.Serial, o.Key, o.Why)
+	}
+	return daybook.Say("%s waits for a person: %s", r.Key, o.Why)
+}
+
 // Text says who stands in the way; zero: what holds the run, or that its turn does not come, is told as such.
 func (o Obstacle) Text(zone *time.Location) daybook.Text {
 	switch o.Kind {
@@ -186,6 +194,15 @@ type ObstacleJSON struct {
 	Person  bool         `json:"person"` // nobody but a person takes it away
 	Why     daybook.Text `json:"why,omitzero"`
 	Do      daybook.Text `json:"do,omitzero"`
+}
+
+// NewObstacleJSON returns one of them as it is answered; nil: there is none.
+func NewObstacleJSON(o *Obstacle) *ObstacleJSON {
+	if o == nil {
+		return nil
+	}
+	j := ObstacleJSON(*o)
+	return &j
 }
 
 // NewObstaclesJSON returns what a run waits for as it is answered.

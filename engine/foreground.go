@@ -55,7 +55,7 @@ const foregroundPoll = time.Second
 const leasesToWait = 2
 
 // Foreground asks for a key and works on it in this call until the run is over, is under way in another process, or ctx
-// ends, and returns the answer and the run as it stands then; nil when there is nothing to work on. What it made is claimed as it
+// ends, or until only a person lets it go on, and returns the answer and the run as it stands then; nil when there is nothing to work on. What it made is claimed as it
 // is made, so that no other process does it meanwhile. With a function it waits out the ladder, and tells it the run before each
 // wait; with nil it returns a run that is to be tried again later.
 func (e *Engine) Foreground(ctx context.Context, p control.Person, q control.Request, waits func(*daybook.Run)) (control.Answer, *daybook.Run, error) {
@@ -183,7 +183,6 @@ func (e *Engine) attend(ctx context.Context, k daybook.Key, waits func(*daybook.
 		case r.Due.After(now) && waits == nil:
 			return nil
 		case r.Due.After(now):
-			told.tell(waits, r)
 			wait = min(r.Due.Sub(now), foregroundPoll)
 		case r.HeldAt(now) != "" && waits == nil:
 			return nil
@@ -202,9 +201,13 @@ func (e *Engine) attend(ctx context.Context, k daybook.Key, waits func(*daybook.
 			if waits == nil {
 				return nil
 			}
-			if misses++; misses > 1 { // not only since another process was first
-				told.tell(waits, r)
+			misses++
+		}
+		if r.State != daybook.Running && (r.Due.After(now) || misses > 1) { // not only since another process was first
+			if stuck, err := e.Control().Stuck(ctx, r); stuck != nil || err != nil {
+				return err
 			}
+			told.tell(waits, r)
 		}
 		if !pause(ctx, wait) {
 			return nil

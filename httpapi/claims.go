@@ -91,6 +91,7 @@ type claimJSON struct {
 	Steps     bool                   `json:"steps,omitempty" doc:"the work marks its own steps, with the token: /api/v1/steps"`
 	Questions []string               `json:"questions,omitempty" doc:"no try: ask the far side about these wire keys and end the claim with answers"`
 	Doer      string                 `json:"doer,omitempty" doc:"without a token: which program is at work on it, or was last, and on which machine"`
+	Stuck     *control.ObstacleJSON  `json:"stuck,omitempty" doc:"without a token: nothing but a person lets it go on; why, and what he does"`
 	Run       *control.RunJSON       `json:"run,omitempty"`
 }
 
@@ -145,7 +146,7 @@ func claimed(got control.Claimed, resumed bool) answer {
 			ans.status, got.Outcome = 202, daybook.Joined
 		}
 	}
-	j := claimJSON{Schema: "daybook/claim.v1", Key: got.Key, Outcome: got.Outcome, Because: got.Because, Exit: got.Exit, Doer: got.Doer.String(), Run: control.Nested(got.Run)}
+	j := claimJSON{Schema: "daybook/claim.v1", Key: got.Key, Outcome: got.Outcome, Because: got.Because, Exit: got.Exit, Doer: got.Doer.String(), Stuck: control.NewObstacleJSON(got.Stuck), Run: control.Nested(got.Run)}
 	if !resumed {
 		j.Message, j.Next = got.Line(), got.Next()
 	}

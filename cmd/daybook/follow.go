@@ -78,17 +78,9 @@ func (a *app) follow(ctx context.Context, c *control.Control, key daybook.Key, a
 	return run, err
 }
 
-// forPersonText says that only a person lets a run go on.
-func forPersonText(r *daybook.Run, o *control.Obstacle) daybook.Text {
-	if o.Kind == control.ObstacleSerial {
-		return daybook.Say("%s waits for serial key %s, which %s has, and for a person: %s", r.Key, o.Serial, o.Key, o.Why)
-	}
-	return daybook.Say("%s waits for a person: %s", r.Key, o.Why)
-}
-
-// forPerson is the error of that, with exit code 3.
+// forPerson is the error that only a person lets a run go on, with exit code 3.
 func forPerson(r *daybook.Run, o *control.Obstacle) error {
-	return &coded{code: daybook.ExitNeedsPerson, err: daybook.Conflict("%s", forPersonText(r, o)).WithHint("%s", o.Do)}
+	return &coded{code: daybook.ExitNeedsPerson, err: daybook.Conflict("%s", o.ForPerson(r)).WithHint("%s", o.Do)}
 }
 
 // subjectsStand is how the subjects of a run stand, to be compared.

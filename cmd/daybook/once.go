@@ -152,7 +152,18 @@ func (a *app) onceOn(ctx context.Context, l *ledger, o onceFlags, argv []string)
 			return 0, err
 		}
 	}
+	switch stuck, err := l.Control().Stuck(context.WithoutCancel(ctx), r); {
+	case err != nil:
+		return 0, err
+	case stuck != nil:
+		return 0, a.lineStuck(r, stuck)
+	}
 	return a.onceEnded(l, r, end)
+}
+
+// lineStuck is the error of a line that does not wait, since only a person lets its run go on.
+func (a *app) lineStuck(r *daybook.Run, o *control.Obstacle) error {
+	return daybook.Conflict("%s", o.ForPerson(r)).WithHint("%s; then start this line again", o.Do)
 }
 
 // ledgerFlags are the flags of this call that name the ledger, and a space.

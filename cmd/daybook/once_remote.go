@@ -47,6 +47,7 @@ type claimReply struct {
 	Steps     bool                   `json:"steps"`
 	Questions []string               `json:"questions"`
 	Doer      string                 `json:"doer"`
+	Stuck     *control.ObstacleJSON  `json:"stuck"`
 	Run       *control.RunJSON       `json:"run"`
 }
 
@@ -199,6 +200,9 @@ func (x *remoteLine) follow(ctx context.Context, got claimReply) (run *control.R
 		case got.Token != "":
 			run, err = x.attempt(ctx, got)
 			pause = 0
+		}
+		if err == nil && got.Stuck != nil {
+			err = x.a.lineStuck(asRun(run), (*control.Obstacle)(got.Stuck))
 		}
 		if err != nil {
 			return nil, err

@@ -92,7 +92,7 @@ The name says whose it is, and stands in every record of what is done with it.`
 	textOnceLong = `Runs the command under the key of its window, unless that key is done already or under way. Without a file the
 ledger is sqlite:~/.local/state/daybook/daybook.db. Exit codes are those of the command; 124 when it was ended
 at its timeout, 128+n by a signal, 75 when the key is running elsewhere (or, with --no-retry, a later try may
-succeed), and 125 when Daybook itself refused or failed: JSON on stderr says why.`
+succeed), and 125 when Daybook itself refused or failed, or only a person lets the run go on: JSON on stderr says why.`
 	textOnceExample = `  daybook once --job backup --schedule "0 2 * * *" --tz Europe/Berlin -- restic backup /home
   daybook once --job report --window week --tz Asia/Shanghai --effects once -- ./report`
 )

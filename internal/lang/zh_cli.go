@@ -259,6 +259,7 @@ var zhCLI = map[string]string{
 	"  needs you  %s: %s":                                       "  需要你  %s：%s",
 	"needs you":                                                 "需要你",
 	"waits for":                                                 "等待",
+	"%s; then start this line again":                            "%s；然后再启动这一行",
 	"%s waits for a person: %s":                                 "%s在等人处理：%s",
 	"%s waits for serial key %s, which %s has, and for a person: %s": "%s在等串行键%s（由%s占用），也在等人处理：%s",
 	"  due %s":                       "  应于%s运行",
