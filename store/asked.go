@@ -19,17 +19,24 @@ FROM daybook_spans WHERE job = $1 AND to_us >= $2 AND from_us <= $2 ORDER BY to_
 // selectAsked is all that triggers have to know, as it stands at one instant: the row of a key; and of a key that has none its job,
 // what holds it, and whether it lies in a span of skipped windows. There is one row for each in any case. The row of the job
 // is shared until the transaction ends: whoever makes it stand still waits for what comes of this, or is waited for and seen.
-const selectAsked = `WITH v (key, job, effects, fire_us, now_us) AS (/*rows t t t b b*/)
+const selectAsked = `WITH ` + askedKeys + `/*shared*/` + askedJobs
+
+// selectAskedFree is the same for those who must not wait: of a key whose job somebody makes stand still it says so.
+const selectAskedFree = `WITH ` + askedKeys + `/*share*/` + askedJobs
+
+const askedKeys = `v (key, job, effects, fire_us, now_us) AS (/*rows t t t b b*/)
 SELECT v.key, COALESCE(j.paused, 0), COALESCE(j.formerly, ''), COALESCE(j.renamed_to, ''),
   COALESCE((SELECT max(h.name) FROM (SELECT name FROM daybook_holds WHERE name IN ('clock', 'restored') AND v.effects = 'once' /*share*/) h), ''),
   CASE WHEN EXISTS (SELECT 1 FROM daybook_freezes z WHERE z.ended_us = 0 AND z.until_us > v.now_us) THEN 1 ELSE 0 END,
   COALESCE((SELECT s.reason FROM daybook_spans s WHERE v.fire_us > 0 AND s.job = v.job AND s.to_us >= v.fire_us AND s.from_us <= v.fire_us ORDER BY s.to_us LIMIT 1), ''),
   (SELECT b.lapse FROM daybook_ledger b), COALESCE((SELECT 1 FROM daybook_letters e WHERE e.key = v.key LIMIT 1), 0),
+  CASE WHEN r.key IS NULL AND j.name IS NULL AND EXISTS (SELECT 1 FROM daybook_jobs o WHERE o.name = v.job) THEN 1 ELSE 0 END,
   CASE WHEN r.key IS NULL THEN 0 ELSE 1 END, ` + runFields + `
 FROM v LEFT JOIN daybook_runs r ON r.key = v.key LEFT JOIN daybook_live l ON l.key = r.key
   LEFT JOIN (SELECT name, paused, formerly, renamed_to FROM daybook_jobs
-    WHERE name IN (SELECT v.job FROM v WHERE NOT EXISTS (SELECT 1 FROM daybook_runs k WHERE k.key = v.key)) ORDER BY name /*shared*/) j
-  ON j.name = v.job`
+    WHERE name IN (SELECT v.job FROM v WHERE NOT EXISTS (SELECT 1 FROM daybook_runs k WHERE k.key = v.key)) ORDER BY name `
+
+const askedJobs = `) j ON j.name = v.job`
 
 // asked is what is known about a key that somebody asks for.
 type asked struct {
@@ -46,7 +53,7 @@ type asked struct {
 // question and the answer. One that is to go on, or whose state is told by more rows than its own, is held, and looked at
 // once more.
 func (t *tx) stand(ctx context.Context, k *knock) error {
-	if err := t.look(ctx, k); err != nil {
+	if err := t.look(ctx, k); err != nil || k.apart {
 		return err
 	}
 	r := k.found
@@ -66,13 +73,17 @@ func (k *knock) answersByItself() bool {
 
 // look finds out how keys stand, all of them at one instant.
 func (t *tx) look(ctx context.Context, knocks ...*knock) error {
+	statement := selectAskedFree
+	if knocks[0].wait {
+		statement = selectAsked
+	}
 	rows, asking := make([][]any, len(knocks)), make(map[string]*knock, len(knocks))
 	for i, k := range knocks {
 		a := k.ask
 		rows[i] = []any{string(a.Key), a.Key.Job(), string(a.Effects), us(a.FireAt), us(k.now)}
 		asking[string(a.Key)] = k
 	}
-	err := t.rows(ctx, selectAsked, rows, func(rows *sql.Rows) error {
+	err := t.rows(ctx, statement, rows, func(rows *sql.Rows) error {
 		var key string
 		if err := rows.Scan(append([]any{&key}, unread[1:]...)...); err != nil {
 			return err
@@ -84,15 +95,15 @@ func (t *tx) look(ctx context.Context, knocks ...*knock) error {
 
 // learn reads a row of selectAsked.
 func (k *knock) learn(rows *sql.Rows) (err error) {
-	var paused, frozen, lettered, found int64
-	var formerly, held string
+	var paused, frozen, lettered, held, found int64
+	var formerly, holds string
 	as := asked{Standing: daybook.Standing{NotOpen: k.ask.NotOpen, EventJob: k.ask.EventJob}}
-	before := []any{pass{}, &paused, &formerly, &as.renamedTo, &held, &frozen, &as.SpanReason, &as.lapse, &lettered, &found}
+	before := []any{pass{}, &paused, &formerly, &as.renamedTo, &holds, &frozen, &as.SpanReason, &as.lapse, &lettered, &held, &found}
 	if err := rows.Scan(append(before, unread[len(before):]...)...); err != nil {
 		return err
 	}
 	as.Paused, as.frozen, as.lettered, as.formerly = paused != 0, frozen != 0, lettered != 0, splitNames(formerly)
-	switch held {
+	switch holds {
 	case daybook.HoldRestored: // the later of the two by name
 		as.Held = daybook.ReasonRestored
 	case daybook.HoldClock:
@@ -107,12 +118,12 @@ func (k *knock) learn(rows *sql.Rows) (err error) {
 		}
 		as.Standing = standingOf(as.found, k.hash)
 	}
-	k.asked = as
+	k.asked, k.apart = as, held != 0 && !k.wait
 	return nil
 }
 
 // unread passes over the columns of selectAsked that are not read, or are there only with a run.
-var unread = func() (to [72]any) {
+var unread = func() (to [73]any) {
 	for i := range to {
 		to[i] = pass{}
 	}

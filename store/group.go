@@ -9,7 +9,8 @@ import (
 )
 
 // group lets many callers share a transaction, and with it one wait for the disk: what comes while one is under way is written
-// together by the next. Who comes alone writes at once, by himself and as if there were no group; nobody waits for company.
+// together by the next. Who comes alone writes at once, by himself and as if there were no group; nobody waits for company, and
+// nobody for longer than a moment because of a transaction that he came after.
 //
 // Each caller is answered after the commit, and not before. Whose context ends while he waits for his turn leaves, and nothing of
 // his is written. Whose context ends later hears how it went; when that is not known in a moment he is told that his context ended,
@@ -20,26 +21,39 @@ type group[M any] struct {
 	// left out, and its caller finds out.
 	write func(ctx context.Context, what string, next func() []M) error
 	what  string // several write
+	// patience is how long those wait for a transaction who came after it.
+	patience time.Duration
 
 	mu      sync.Mutex
-	busy    bool         // a transaction is under way
+	busy    bool         // a transaction is under way that others wait for
 	waiting []*member[M] // for the next one
-	taken   bool         // the present one has its party
-	party   []*member[M] // several whom it writes; none where one writes by himself
-	staying int          // those of them whose contexts last
-	cancel  func()       // takes it back
+	next    *party[M]    // who wait, once there is a transaction that is about to take them
 
 	under sync.WaitGroup
 }
 
 // member is one of several.
 type member[M any] struct {
-	what M
-	done chan error
+	what  M
+	done  chan error
+	party *party[M] // that he was taken into
+}
+
+// party is several whom one transaction writes.
+type party[M any] struct {
+	members []*member[M]
+	taken   bool
+	staying int         // those of them whose contexts last
+	cancel  func()      // takes it back
+	pass    func()      // has those written who came meanwhile
+	late    *time.Timer // does so when their patience is over
 }
 
 // groupLimit is how many share a transaction at most: as many as ends of attempts do.
 const groupLimit = 1000
+
+// groupPatience is the patience of groups.
+const groupPatience = time.Second
 
 // lastWord is how long a transaction is waited for by whom it took before his context ended.
 const lastWord = time.Second
@@ -51,7 +65,9 @@ func (g *group[M]) do(ctx context.Context, what string, one M) error {
 	if !g.busy {
 		g.busy = true
 		g.mu.Unlock()
-		defer g.pass(ctx)
+		pass := g.passes(context.WithoutCancel(ctx))
+		defer pass()
+		defer time.AfterFunc(g.patience, pass).Stop()
 		return g.write(ctx, what, func() []M { return []M{one} })
 	}
 	m := &member[M]{what: one, done: make(chan error, 1)}
@@ -72,50 +88,61 @@ func (g *group[M]) do(ctx context.Context, what string, one M) error {
 	return fmt.Errorf("%s: %w", what, ctx.Err())
 }
 
-// pass has those written who came while one caller wrote by himself.
-func (g *group[M]) pass(ctx context.Context) {
+// passes returns what has those written, once, who came during a transaction.
+func (g *group[M]) passes(ctx context.Context) func() {
+	return sync.OnceFunc(func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.busy = len(g.waiting) > 0; g.busy {
+			g.under.Go(func() { g.together(ctx) })
+		}
+	})
+}
+
+// together writes what waits.
+func (g *group[M]) together(ctx context.Context) {
+	p := &party[M]{pass: g.passes(ctx)}
+	defer p.pass()
+	ctx, p.cancel = context.WithCancel(ctx)
+	defer p.cancel()
+	g.mu.Lock()
+	g.next = p
+	g.mu.Unlock()
+	err := g.written(ctx, p)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.busy = len(g.waiting) > 0; g.busy {
-		g.under.Go(func() {
-			for g.together(context.WithoutCancel(ctx)) {
-			}
-		})
+	if p.taken {
+		p.late.Stop()
+	} else if g.next = nil; ctx.Err() == nil { // it came to no transaction, for none of those who wait
+		p.members, g.waiting = g.waiting, nil
+	}
+	for _, m := range p.members {
+		m.done <- err
 	}
 }
 
-// together writes what waits. More: others wait by now.
-func (g *group[M]) together(ctx context.Context) (more bool) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	g.mu.Lock()
-	g.cancel = cancel
-	g.mu.Unlock()
-	err := g.write(ctx, g.what, func() []M { return g.take(ctx) })
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.taken && ctx.Err() == nil { // it came to no transaction, for none of those who wait
-		g.party, g.waiting = g.waiting, nil
-	}
-	for _, m := range g.party {
-		m.done <- err
-	}
-	g.taken, g.party, g.staying, g.cancel = false, nil, 0, nil
-	g.busy = len(g.waiting) > 0
-	return g.busy
+// written has a party written. A panic is an error: who caused it meets it by himself, as he tries once more.
+func (g *group[M]) written(ctx context.Context, p *party[M]) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("%s: panic: %v", g.what, v)
+		}
+	}()
+	return g.write(ctx, g.what, func() []M { return g.take(ctx, p) })
 }
 
 // take returns who is written together now: as late as can be, for a transaction may have had to wait for its connection.
-func (g *group[M]) take(ctx context.Context) []M {
+func (g *group[M]) take(ctx context.Context, p *party[M]) []M {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.taken && ctx.Err() == nil {
+	if !p.taken && ctx.Err() == nil {
 		n := min(len(g.waiting), groupLimit)
-		g.taken, g.party, g.waiting, g.staying = true, g.waiting[:n:n], g.waiting[n:], n
+		p.taken, p.members, p.staying, g.waiting, g.next = true, g.waiting[:n:n], n, g.waiting[n:], nil
+		p.late = time.AfterFunc(g.patience, p.pass)
 	}
-	all := make([]M, len(g.party))
-	for i, m := range g.party {
-		all[i] = m.what
+	all := make([]M, len(p.members))
+	for i, m := range p.members {
+		all[i], m.party = m.what, p
 	}
 	return all
 }
@@ -125,14 +152,17 @@ func (g *group[M]) leave(m *member[M]) (gone bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if i := slices.Index(g.waiting, m); i >= 0 {
-		g.waiting, gone = slices.Delete(g.waiting, i, i+1), true
-	} else if slices.Contains(g.party, m) {
-		g.staying--
+		if g.waiting = slices.Delete(g.waiting, i, i+1); len(g.waiting) == 0 && g.next != nil {
+			g.next.cancel()
+		}
+		return true
 	}
-	if nobody := g.staying == 0 && (g.taken || len(g.waiting) == 0); nobody && g.cancel != nil {
-		g.cancel()
+	if p := m.party; p != nil {
+		if p.staying--; p.staying == 0 {
+			p.cancel()
+		}
 	}
-	return gone
+	return false
 }
 
 // wait returns when no transaction is under way that no caller makes by himself.

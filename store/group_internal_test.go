@@ -19,6 +19,7 @@ type desk struct {
 	early   chan error // answers before anybody was taken
 	connect func()     // nil: at once
 	answers chan error
+	slow    map[int]chan error // answers of those in which somebody comes first
 
 	mu      sync.Mutex
 	written [][]int // by transactions that were committed
@@ -28,7 +29,7 @@ type desk struct {
 
 func newDesk(t *testing.T) *desk {
 	d := &desk{t: t, answers: make(chan error), early: make(chan error, 10), told: make(map[int]error)}
-	d.what = "several"
+	d.what, d.patience = "several", groupPatience
 	d.write = func(ctx context.Context, _ string, next func() []int) error {
 		select {
 		case err := <-d.early:
@@ -45,8 +46,12 @@ func newDesk(t *testing.T) *desk {
 		if again := next(); !slices.Equal(all, again) {
 			t.Errorf("asked again: %v, before %v", again, all)
 		}
+		answers := d.answers
+		if slow := d.slow[all[0]]; slow != nil {
+			answers = slow
+		}
 		select {
-		case err := <-d.answers:
+		case err := <-answers:
 			if err == nil {
 				d.mu.Lock()
 				d.written = append(d.written, all)
@@ -205,6 +210,45 @@ func TestCallersShareATransaction(t *testing.T) {
 			d.answer(nil)
 			d.expect("[[2]]", "map[1:context canceled 2:<nil>]")
 		}},
+		{"who takes long holds up for a moment who comes meanwhile, and nobody after that", func(d *desk) {
+			d.slow = map[int]chan error{1: make(chan error)}
+			d.come(d.t.Context(), 1, 2, 3)
+			time.Sleep(d.patience)
+			synctest.Wait()
+			d.come(d.t.Context(), 4)
+			d.answer(nil)
+			d.expect("[[2 3]]", "map[2:<nil> 3:<nil>]")
+			d.answer(nil)
+			d.come(d.t.Context(), 5)
+			d.answer(nil)
+			d.slow[1] <- nil
+			synctest.Wait()
+			d.expect("[[2 3] [4] [5] [1]]", "map[1:<nil> 2:<nil> 3:<nil> 4:<nil> 5:<nil>]")
+		}},
+		{"nor do several who take long, and each hears of his own transaction", func(d *desk) {
+			d.slow = map[int]chan error{2: make(chan error)}
+			ctx, cancel := context.WithCancel(d.t.Context())
+			d.come(d.t.Context(), 1)
+			d.come(ctx, 2, 3)
+			d.answer(nil)
+			d.come(d.t.Context(), 4, 5)
+			time.Sleep(d.patience)
+			synctest.Wait()
+			cancel()
+			synctest.Wait()
+			d.expect("[[1]]", "map[1:<nil> 2:context canceled 3:context canceled]")
+			d.answer(nil)
+			d.expect("[[1] [4 5]]", "map[1:<nil> 2:context canceled 3:context canceled 4:<nil> 5:<nil>]")
+		}},
+		{"a panic is an error of those who write together, and ends nobody else", func(d *desk) {
+			d.come(d.t.Context(), 1, 2, 3)
+			d.connect = func() { d.connect = nil; panic("odd") }
+			d.answer(nil)
+			d.expect("[[1]]", "map[1:<nil> 2:several: panic: odd 3:several: panic: odd]")
+			d.come(d.t.Context(), 4)
+			d.answer(nil)
+			d.expect("[[1] [4]]", "map[1:<nil> 2:several: panic: odd 3:several: panic: odd 4:<nil>]")
+		}},
 		{"more than fit share further ones", func(d *desk) {
 			d.come(d.t.Context(), -1)
 			for n := range groupLimit + 1 {
@@ -224,7 +268,7 @@ func TestCallersShareATransaction(t *testing.T) {
 				d := newDesk(t)
 				c.test(d)
 				d.wait()
-				if d.busy || d.taken || len(d.waiting) > 0 || len(d.party) > 0 {
+				if d.busy || d.next != nil || len(d.waiting) > 0 {
 					t.Errorf("it is left at work: %v", &d.group)
 				}
 			})
@@ -236,7 +280,7 @@ func TestCallersShareATransaction(t *testing.T) {
 // his turn does not, and nobody is forgotten.
 func TestACrowdIsToldTheTruth(t *testing.T) {
 	const callers, each = 32, 50
-	var g group[int]
+	g := group[int]{patience: time.Millisecond}
 	var mu sync.Mutex
 	written := make(map[int]int)
 	sizes := 0

@@ -35,6 +35,7 @@ type crowd struct {
 	said     []daybook.Mark // by the witness
 	forgot   atomic.Int64
 	early    atomic.Bool // somebody of those together was answered before the witness knew
+	odd      atomic.Bool // whoever needs an id panics
 }
 
 const crowdJob = "renew"
@@ -45,7 +46,7 @@ func newCrowd(t *testing.T, kind func(testing.TB) storetest.Database, n int, cha
 	c := &crowd{T: t, name: d.Name, f: f}
 	handles := d.Faulty(t, f)
 	var err error
-	c.s, err = store.Open(t.Context(), handles, store.Options{NewID: storetest.NewID, Migrate: true, Now: storetest.Birth, Witness: c.witness, Forgot: func() { c.forgot.Add(1) }})
+	c.s, err = store.Open(t.Context(), handles, store.Options{NewID: c.newID, Migrate: true, Now: storetest.Birth, Witness: c.witness, Forgot: func() { c.forgot.Add(1) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +66,13 @@ func newCrowd(t *testing.T, kind func(testing.TB) storetest.Database, n int, cha
 	c.said = nil
 	f.Add(faultstore.Rule{Op: faultstore.Commit, Hook: func(context.Context, faultstore.Call) error { c.commits.Add(1); return nil }})
 	return c
+}
+
+func (c *crowd) newID() string {
+	if c.odd.Load() {
+		panic("odd")
+	}
+	return storetest.NewID()
 }
 
 func (c *crowd) witness(s daybook.Seen) {
@@ -136,6 +144,7 @@ func (c *crowd) waiting(n int) {
 // under has the first one hold the ledger in his commit, and the rest wait behind him; what each is told stands in errs once done
 // is closed.
 func (c *crowd) under(ctxs []context.Context, marks ...func(context.Context) error) (errs []error, goOn func(), done chan struct{}) {
+	store.Patient(c.s)
 	at, on := make(chan struct{}), make(chan struct{})
 	c.f.Add(faultstore.Rule{Op: faultstore.Commit, Nth: 1, Hook: func(context.Context, faultstore.Call) error { close(at); <-on; return nil }})
 	errs, done = make([]error, len(marks)), make(chan struct{})
@@ -293,6 +302,28 @@ func TestWhatOneOfSeveralSpoilsIsNotTheOthersBusiness(t *testing.T) {
 				t.Error("nobody was told that it forgot")
 			}
 		})
+		t.Run("who panics does so by himself, and gives his connection back", func(t *testing.T) {
+			c := newCrowd(t, kind, 4, storetest.Steps)
+			twice := daybook.Learned{Alerts: []*daybook.Alert{daybook.NewAlert(daybook.AlertDoneTwice, c.runs[2].Key, crowdJob, daybook.P0, "twice", "", storetest.Birth)}}
+			e := c.runs[2].ComeTo(daybook.StepAsk{Step: "charge"}, daybook.Policy{}, storetest.Birth).Record
+			panics := func(ctx context.Context) (err error) {
+				defer func() {
+					if v := recover(); v != nil {
+						err = fmt.Errorf("panic: %v", v)
+					}
+				}()
+				return c.s.MarkStep(ctx, c.runs[2], e, twice) // needs an id for its alert
+			}
+			c.odd.Store(true)
+			for i, err := range c.together(c.come(c.runs[0], "charge"), c.come(c.runs[1], "charge"), panics, c.come(c.runs[3], "charge")) {
+				if spoils := i == 2; spoils != (err != nil && err.Error() == "panic: odd") || !spoils && err != nil {
+					t.Errorf("%s was told %v", c.runs[i].Key, err)
+				}
+			}
+			c.odd.Store(false)
+			c.ok(panics(t.Context()))
+			c.equal("begun", c.number(`SELECT count(*) FROM daybook_steps WHERE state = 'begun'`), 4)
+		})
 		t.Run("of two steps of one run, by the same picture, one is written", func(t *testing.T) {
 			c := newCrowd(t, kind, 2, storetest.Steps)
 			errs := c.together(c.come(c.runs[0], "charge"), c.come(c.runs[1], "charge"), c.come(c.runs[1], "extend"))
@@ -343,6 +374,27 @@ func TestARunThatIsHeldUpHoldsUpNobodyElse(t *testing.T) {
 	for _, r := range c.runs {
 		c.equal(string(r.Key)+" is begun", c.begun(r), true)
 	}
+}
+
+// TestACommitThatHangsHoldsUpNobodyElse: as on a connection that died without a word. Effects alone wait for it: they are counted in one
+// row of the node.
+func TestACommitThatHangsHoldsUpNobodyElse(t *testing.T) {
+	c := newCrowd(t, storetest.Postgres, 3)
+	at, on := make(chan struct{}), make(chan struct{})
+	c.f.Add(faultstore.Rule{Op: faultstore.Commit, Nth: 1, Hook: func(context.Context, faultstore.Call) error { close(at); <-on; return nil }})
+	hung := make(chan error, 1)
+	go func() { hung <- c.s.Begin(t.Context(), c.runs[0], nil, storetest.Birth) }()
+	<-at
+	for _, r := range c.runs[1:] {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		if err := c.s.Begin(ctx, r, nil, storetest.Birth); err != nil {
+			t.Errorf("%s: %v", r.Key, err)
+		}
+		cancel()
+	}
+	close(on)
+	c.ok(<-hung)
+	c.equal("begun", c.number(`SELECT count(*) FROM daybook_live WHERE begun_us > 0`), 3)
 }
 
 func TestWhoWaitsNoLongerIsToldTheTruth(t *testing.T) {

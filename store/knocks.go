@@ -24,7 +24,7 @@ func (s *Store) answer(ctx context.Context, k *knock) error {
 			return err
 		}
 	}
-	return s.answerAll(ctx, what, func() []*knock { return []*knock{k} })
+	return s.answerAll(ctx, what, true, func() []*knock { return []*knock{k} })
 }
 
 // mayShare reports whether a trigger may be one of several: not, when it asks for what only a transaction of its own does, and may
@@ -34,15 +34,16 @@ func (k *knock) mayShare() bool {
 	return a.Take == nil && !a.Again && !a.RunSkipped && a.By() != daybook.SourceReplay && len(a.Payload) < sharedPayload
 }
 
-// answerAll answers triggers in one transaction.
-func (s *Store) answerAll(ctx context.Context, what string, next func() []*knock) error {
+// answerAll answers triggers in one transaction. One that would have to wait for whoever makes its job stand still is set apart,
+// unless it waits.
+func (s *Store) answerAll(ctx context.Context, what string, wait bool, next func() []*knock) error {
 	var all []*knock
 	return s.provedWrite(ctx, what, func(ctx context.Context, t *tx) (bool, error) { return t.answered(ctx, all) }, func(ctx context.Context, t *tx) error {
 		if all = next(); len(all) == 0 {
 			return ctx.Err()
 		}
 		for _, k := range all {
-			k.begin(len(all))
+			k.begin(len(all), wait)
 		}
 		if len(all) == 1 {
 			return t.answer(ctx, all[0])
@@ -64,7 +65,7 @@ func (t *tx) answered(ctx context.Context, all []*knock) (bool, error) {
 // answer answers one trigger, whatever it asks for.
 func (t *tx) answer(ctx context.Context, k *knock) error {
 	for _, part := range []func(context.Context, *knock) error{t.stand, t.decide, t.carryOut, t.read, t.take} {
-		if err := part(ctx, k); err != nil {
+		if err := part(ctx, k); err != nil || k.apart {
 			return err
 		}
 	}
@@ -112,7 +113,7 @@ func (t *tx) answerTogether(ctx context.Context, all []*knock) error {
 func (t *tx) plain(ctx context.Context, asked []*knock) (plain []*knock, err error) {
 	var standing []string
 	for _, k := range asked {
-		if k.apart = !k.plain(); !k.apart && k.found != nil {
+		if k.apart = k.apart || !k.plain(); !k.apart && k.found != nil {
 			standing = append(standing, string(k.ask.Key))
 		}
 	}

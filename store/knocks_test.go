@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -28,6 +29,7 @@ func TestTriggersShareATransaction(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			store.Patient(s)
 			now := storetest.Birth
 			j, once := free("mail"), storetest.Job("renew", storetest.Once)
 			end := func(j *daybook.Job, date string, o daybook.Outcome) {
@@ -122,5 +124,99 @@ func TestTriggersShareATransaction(t *testing.T) {
 				t.Errorf("refused %d times, by its letter %d", r.Refused, r.Letter.Refused)
 			}
 		})
+	}
+}
+
+// TestAJobThatIsHeldUpHoldsUpNoOther: whoever pauses a job, or takes its new definition, waits for what is at work in it, and so does
+// who asks for a new key of it. Nobody else does.
+func TestAJobThatIsHeldUpHoldsUpNoOther(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	d, f := storetest.Postgres(t), faultstore.New(1)
+	s, err := open(t, d.Faulty(t, f))
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.Patient(s)
+	db, now := d.Open(t).Write, storetest.Birth
+	held, other := free("held"), free("other")
+	if _, err := s.TakeRevisions(ctx, []daybook.Revision{{Job: held}, {Job: other}}, false, now); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(j *daybook.Job, i int, want daybook.TriggerOutcome) chan error {
+		r := daybook.NewRun(j, 1, storetest.Day(now.AddDate(0, 0, i).Format(time.DateOnly)), 1, "", now)
+		r.Due, r.NotBefore = now, now
+		told := make(chan error, 1)
+		go func() {
+			reply, _, err := s.Trigger(ctx, daybook.Ask{Key: r.Key, Source: daybook.SourceAPI}, r, now)
+			if err == nil && reply.Outcome != want {
+				err = fmt.Errorf("%s is %s", r.Key, reply.Outcome)
+			}
+			told <- err
+		}()
+		return told
+	}
+	waiting := func(n int) {
+		t.Helper()
+		for got := -1; got < n; time.Sleep(time.Millisecond) {
+			if err := db.QueryRowContext(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&got); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	step, err := db.BeginTx(ctx, nil) // of a caller who marks a step in his own transaction
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ask(held, 0, daybook.Started); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := step.ExecContext(ctx, `UPDATE daybook_live SET marks = marks + 1 WHERE job = 'held'`); err != nil {
+		t.Fatal(err)
+	}
+	paused := make(chan error, 1)
+	go func() {
+		_, err := s.Pause(ctx, "held", daybook.Activity{At: now, Actor: "ops", Action: "pause", Job: "held"})
+		paused <- err
+	}()
+	waiting(1)
+
+	alone := ask(held, 1, daybook.Refused) // by itself
+	waiting(2)
+	first, goOn := make(chan struct{}), make(chan struct{})
+	f.Add(faultstore.Rule{Op: faultstore.Commit, Nth: 1, Hook: func(context.Context, faultstore.Call) error { close(first); <-goOn; return nil }})
+	others := []chan error{ask(other, 1, daybook.Started)}
+	const late = "another job waits for the one that is held up"
+	select {
+	case <-first:
+	case <-time.After(20 * time.Second):
+		t.Fatal(late)
+	}
+	among := ask(held, 2, daybook.Refused) // among several
+	for i := range 5 {
+		others = append(others, ask(other, i+2, daybook.Started))
+	}
+	for store.Knocking(s) < 6 {
+		time.Sleep(time.Millisecond)
+	}
+	close(goOn)
+	for _, told := range others {
+		select {
+		case err := <-told:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal(late)
+		}
+	}
+	waiting(3)
+	if err := errors.Join(step.Commit(), <-paused); err != nil {
+		t.Fatal(err)
+	}
+	for _, told := range []chan error{alone, among} {
+		if err := <-told; err != nil {
+			t.Error(err)
+		}
 	}
 }

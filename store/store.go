@@ -72,8 +72,11 @@ func Open(ctx context.Context, db DB, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{db: db, d: d, newID: o.NewID, o: o}
-	s.knocking.what, s.knocking.write = "answer several triggers", s.answerAll
-	s.marking.what = "mark several runs"
+	s.knocking.what, s.knocking.patience = "answer several triggers", groupPatience
+	s.knocking.write = func(ctx context.Context, what string, next func() []*knock) error {
+		return s.answerAll(ctx, what, false, next)
+	}
+	s.marking.what, s.marking.patience = "mark several runs", groupPatience
 	s.marking.write = func(ctx context.Context, what string, next func() []*mark) error {
 		return s.writeMarks(ctx, what, false, next)
 	}

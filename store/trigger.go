@@ -27,13 +27,14 @@ type knock struct {
 
 	// What became of it, where several are answered in one transaction.
 	with  int  // how many
+	wait  bool // for whoever makes its job stand still
 	apart bool // it is to be answered by itself
 	whole bool // nothing was missing but the commit
 }
 
 // begin forgets what an earlier try found out.
-func (k *knock) begin(with int) {
-	*k = knock{id: k.id, hash: k.hash, now: k.now, asks: k.asks, template: k.template, ask: k.asks, with: with}
+func (k *knock) begin(with int, wait bool) {
+	*k = knock{id: k.id, hash: k.hash, now: k.now, asks: k.asks, template: k.template, ask: k.asks, with: with, wait: wait}
 }
 
 // Trigger implements daybook.Desk.

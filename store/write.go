@@ -102,11 +102,14 @@ func (s *Store) once(ctx context.Context, do func(context.Context, *tx) error) (
 	if t.Tx, err = c.BeginTx(ctx, nil); err != nil {
 		return err
 	}
+	defer func() { // also of one that panics: its connection would never come back
+		err = errors.Join(err, ignoreDone(t.Rollback()))
+	}()
 	if err = do(ctx, t); err != nil {
-		return errors.Join(err, ignoreDone(t.Rollback()))
+		return err
 	}
 	if err = t.call(ctx); err != nil {
-		return errors.Join(err, ignoreDone(t.Rollback()))
+		return err
 	}
 	if err = t.Commit(); err != nil && s.d.cut(err) {
 		return lostAnswer{err}
