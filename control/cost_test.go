@@ -147,6 +147,40 @@ func TestWhatATriggerCosts(t *testing.T) {
 	}
 }
 
+// TestWhatAClaimCosts: between a call and a start there are BEGIN, the lock that freezes wait for, one look, what is taken and read, and
+// COMMIT; however many are taken, and whatever their priorities.
+func TestWhatAClaimCosts(t *testing.T) {
+	for _, kind := range []func(testing.TB) storetest.Database{storetest.SQLite, storetest.Postgres} {
+		c := newCounted(t, kind(t))
+		jobs := []string{known(t, c.s, 1)[0], "renew"}
+		known(t, c.s, 1, func(j *daybook.Job) { j.Name, j.Priority, j.Effects = "renew", daybook.P0, daybook.Repeatable })
+		for _, slots := range []int{10, 1000} {
+			var said []string
+			for n := range 5 { // the first prepare statements
+				for i := range 2 * n {
+					if _, err := c.Trigger(t.Context(), ops, event(jobs[i%2], fmt.Sprintf("%d-%d-%d", slots, n, i))); err != nil {
+						t.Fatal(err)
+					}
+				}
+				said = c.during(func() {
+					runs, err := c.s.Claim(t.Context(), daybook.Claim{Node: "n1", Lane: daybook.LaneLive, Limit: slots, Lease: storetest.Birth.Add(time.Minute), NewID: storetest.NewID}, storetest.Birth)
+					if err != nil || len(runs) != 2*n {
+						t.Fatalf("claimed %d, want %d: %v", len(runs), 2*n, err)
+					}
+					for i, r := range runs {
+						if job := jobs[(i/n+1)%2]; r.Job != job {
+							t.Errorf("%d of %d is of job %s, want %s: what touches money comes first", i, 2*n, r.Job, job)
+						}
+					}
+				})
+			}
+			if len(said) != 5 {
+				t.Errorf("%d slots: %d calls of the database, want 5:\n%s", slots, len(said), strings.Join(said, "\n"))
+			}
+		}
+	}
+}
+
 // endsWith claims a run, and ends it.
 func (c *counted) endsWith(t testing.TB, k daybook.Key, result daybook.Result) {
 	t.Helper()

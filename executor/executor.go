@@ -8,6 +8,7 @@ import (
 	"iter"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/daybook-run/daybook"
@@ -70,6 +71,7 @@ type Executor struct {
 	store daybook.Claimer
 	o     Options
 	wake  chan struct{}
+	due   atomic.Bool // somebody says that something is due
 
 	mu       sync.Mutex
 	flights  map[daybook.Key]*flight
@@ -123,8 +125,14 @@ func New(store daybook.Claimer, o Options) *Executor {
 // Woken is signalled when there is something to claim or to write.
 func (x *Executor) Woken() <-chan struct{} { return x.wake }
 
-// Wake makes Claims be called soon.
+// Wake is for whoever may have made something due: it is claimed soon.
 func (x *Executor) Wake() {
+	x.due.Store(true)
+	x.call()
+}
+
+// call makes Claims be called soon.
+func (x *Executor) call() {
 	select {
 	case x.wake <- struct{}{}:
 	default:
@@ -184,6 +192,12 @@ func (x *Executor) claimLanes(ctx context.Context, now time.Time) (claimed int, 
 	free := map[daybook.Lane]int{daybook.LaneLive: x.free(daybook.LaneLive), daybook.LaneBackfill: x.free(daybook.LaneBackfill)}
 	if free[daybook.LaneLive]+free[daybook.LaneBackfill] == 0 {
 		return 0, nil
+	}
+	if !x.full && x.lost == "" && x.due.Swap(false) && free[daybook.LaneLive] > 0 { // no need to ask first
+		if claimed, err = x.claim(ctx, daybook.LaneLive, free[daybook.LaneLive], now); err != nil || claimed > 0 {
+			x.full = claimed == free[daybook.LaneLive]
+			return claimed, err
+		}
 	}
 	var due map[daybook.Lane]time.Time
 	if !x.full && x.lost == "" {
@@ -332,7 +346,7 @@ func (x *Executor) over(f *flight) {
 	f.ended = x.o.Clock()
 	x.reports = append(x.reports, f)
 	x.mu.Unlock()
-	x.Wake()
+	x.call()
 }
 
 // drop forgets a flight.
@@ -366,7 +380,7 @@ func (x *Executor) Stop(ctx context.Context) error {
 		}
 	}
 	x.mu.Unlock()
-	x.Wake()
+	x.call()
 	for {
 		x.mu.Lock()
 		n, landed := len(x.flights), x.landed

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"slices"
@@ -39,7 +40,18 @@ const selectDue = `SELECT l.key, l.serial, l.due_us FROM daybook_live l
 
 const selectOneDue = `SELECT l.key, l.serial, l.due_us FROM daybook_live l WHERE l.key = $2 AND l.priority = $3 AND ` + claimable + ` /*lock*/`
 
+// selectFirst is selectDue for both priorities, and whether a freeze stands: all that a claim has to know where little is due.
+const selectFirst = `WITH p0 AS (SELECT l.key, l.serial, l.due_us FROM daybook_live l
+    WHERE l.lane = $2 AND l.home = $3 AND l.priority = 'P0' AND ` + claimable + ` ORDER BY l.due_us LIMIT $4 /*lock*/),
+  p1 AS (SELECT l.key, l.serial, l.due_us FROM daybook_live l
+    WHERE l.lane = $2 AND l.home = $3 AND l.priority = 'P1' AND ` + claimable + ` ORDER BY l.due_us LIMIT $4 /*lock*/)
+SELECT 'P0', key, serial, due_us FROM p0 UNION ALL SELECT 'P1', key, serial, due_us FROM p1
+UNION ALL SELECT '', '', '', 0 WHERE EXISTS (SELECT 1 FROM daybook_freezes WHERE ended_us = 0 AND until_us > $1)`
+
 const claimRuns = `UPDATE daybook_live SET ` + claimSets + ` WHERE key /*in $5*/`
+
+// takeRuns is claimRuns and the runs as they stand then: on PostgreSQL, which has rows of an update to be read on.
+const takeRuns = `WITH l AS (` + claimRuns + ` RETURNING *) SELECT ` + runFields + ` FROM l JOIN daybook_runs r ON r.key = l.key`
 
 // selectClaimed finds what a claim took, among the few rows of what is live.
 const selectClaimed = `SELECT key FROM daybook_live WHERE node = $1 AND (state = 'running' AND claim = $2 OR asking = $2) AND lease_us > $3`
@@ -71,10 +83,8 @@ type candidate struct {
 
 // claim takes due runs in a transaction.
 func (t *tx) claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*daybook.Run, error) {
-	if c.Key == "" && c.Limit >= manyRows {
-		if err := t.pin(ctx); err != nil {
-			return nil, err
-		}
+	if err := t.enterClaim(ctx, c); err != nil {
+		return nil, err
 	}
 	if c.Again {
 		keys, err := t.texts(ctx, selectClaimed, c.Node, c.NewID(), us(now))
@@ -82,17 +92,13 @@ func (t *tx) claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*dayb
 			return t.taken(ctx, keys, err)
 		}
 	}
-	if err := t.lockFreezes(ctx, shareFreezes); err != nil {
-		return nil, err
-	}
-	freezes, err := t.freezes(ctx, now)
-	if err != nil {
-		return nil, err
-	}
-	freezes = append(freezes, c.Freezes...)
 	taking, limit := choice{passed: make(map[string]bool)}, c.Limit
 	if c.Key != "" {
 		limit = 1
+	}
+	freezes, first, err := t.first(ctx, c, now)
+	if err != nil {
+		return nil, err
 	}
 	for _, p := range []daybook.Priority{daybook.P0, daybook.P1} {
 		if !daybook.FrozenUntil(freezes, p, now).IsZero() {
@@ -106,20 +112,74 @@ func (t *tx) claim(ctx context.Context, c daybook.Claim, now time.Time) ([]*dayb
 			if c.Key != "" {
 				return t.candidates(ctx, selectOneDue, us(now), string(c.Key), string(p))
 			}
+			if found, looked := first[p]; looked {
+				delete(first, p) // what comes behind it is looked for by itself
+				return found[:min(len(found), look)], nil
+			}
 			return t.front(ctx, queue, look, now)
 		}); err != nil {
 			return nil, err
 		}
 	}
-	keys := taking.mine
+	return t.takeAll(ctx, c, taking.mine, now)
+}
+
+// enterClaim keeps freezes from beginning or ending before the claim has ended, and makes plans independent of how much it takes.
+func (t *tx) enterClaim(ctx context.Context, c daybook.Claim) error {
+	if c.Key != "" || c.Limit < manyRows || t.s.d.pin == "" || t.pinned || t.guest {
+		return t.lockFreezes(ctx, shareFreezes)
+	}
+	return t.pinBy(ctx, pinAndShare)
+}
+
+// first looks for all that a claim has to know: the freezes that stand, and what is due, by priority. That is missing where it has to be
+// looked for by itself.
+func (t *tx) first(ctx context.Context, c daybook.Claim, now time.Time) (freezes []daybook.Freeze, found map[daybook.Priority][]candidate, err error) {
+	frozen := c.Key != "" || len(c.Freezes) > 0
+	for _, p := range []daybook.Priority{daybook.P0, daybook.P1} {
+		frozen = frozen || t.s.fronts.from(dueQueue{c.Lane, c.Home, p}, now) > 0
+	}
+	if !frozen {
+		found = map[daybook.Priority][]candidate{daybook.P0: nil, daybook.P1: nil}
+		if err := t.query(ctx, selectFirst, func(rows *sql.Rows) error {
+			var p daybook.Priority
+			var f candidate
+			err := rows.Scan(&p, &f.key, &f.serial, &f.due)
+			if frozen = frozen || p == ""; p != "" {
+				found[p] = append(found[p], f)
+			}
+			return err
+		}, us(now), string(c.Lane), c.Home, int64(c.Limit)); err != nil {
+			return nil, nil, err
+		}
+	}
+	if !frozen {
+		for p, list := range found {
+			slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(a.due, b.due) })
+			t.s.fronts.found(dueQueue{c.Lane, c.Home, p}, 0, list, c.Limit, now)
+		}
+		return nil, found, nil
+	}
+	freezes, err = t.freezes(ctx, now)
+	return append(freezes, c.Freezes...), nil, err
+}
+
+// takeAll claims candidates, in their order.
+func (t *tx) takeAll(ctx context.Context, c daybook.Claim, keys []string, now time.Time) ([]*daybook.Run, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
 	list, err := t.s.d.list(keys)
-	if err == nil {
-		_, err = t.exec(ctx, claimRuns, c.NewID(), c.Node, us(c.Lease), us(now), list)
+	if err != nil {
+		return nil, err
 	}
-	return t.taken(ctx, keys, err)
+	args := []any{c.NewID(), c.Node, us(c.Lease), us(now), list}
+	if !t.s.d.readsUpdates {
+		_, err = t.exec(ctx, claimRuns, args...)
+		return t.taken(ctx, keys, err)
+	}
+	found, err := t.s.runsBy(ctx, t.query, takeRuns, args...)
+	return t.inOrder(ctx, keys, found, err)
 }
 
 // taken reads runs that a claim took.
@@ -127,11 +187,16 @@ func (t *tx) taken(ctx context.Context, keys []string, err error) ([]*daybook.Ru
 	if err != nil {
 		return nil, err
 	}
-	claimed := make([]*daybook.Run, 0, len(keys))
 	found, err := t.s.findRuns(ctx, t.query, keys)
+	return t.inOrder(ctx, keys, found, err)
+}
+
+// inOrder returns runs that a claim took as they are started.
+func (t *tx) inOrder(ctx context.Context, keys []string, found map[daybook.Key]*daybook.Run, err error) ([]*daybook.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	claimed := make([]*daybook.Run, 0, len(keys))
 	for _, k := range keys {
 		r := found[daybook.Key(k)]
 		claimed = append(claimed, r)

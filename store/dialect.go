@@ -47,6 +47,7 @@ type dialect struct {
 	verify        func(ctx context.Context, db DB) error
 	version       string // SELECT that returns the version of the database
 	pin           string // see tx.pin; empty: there is nothing to pin
+	readsUpdates  bool   // the rows of an update can be read on in the same statement
 }
 
 var (

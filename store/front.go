@@ -47,18 +47,22 @@ func (f *fronts) from(q dueQueue, now time.Time) int64 {
 	return at.due
 }
 
-// found takes in what a claim found from an instant on; 0: not as many as it looked for.
-func (f *fronts) found(q dueQueue, from, first int64, now time.Time) {
+// found takes in what a claim found from an instant on, and reports whether that is as much as it looked for.
+func (f *fronts) found(q dueQueue, from int64, found []candidate, look int, now time.Time) (full bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.at == nil {
 		f.at = make(map[dueQueue]front)
 	}
 	at := f.at[q]
-	if at.due = first; from == 0 {
+	if at.due, full = 0, len(found) == look; full {
+		at.due = found[0].due
+	}
+	if from == 0 {
 		at.looked = now
 	}
 	f.at[q] = at
+	return full
 }
 
 // front looks for so many runs that are due.
@@ -68,12 +72,7 @@ func (t *tx) front(ctx context.Context, q dueQueue, look int, now time.Time) ([]
 		if err != nil {
 			return nil, err
 		}
-		full := len(found) == look
-		if full {
-			t.s.fronts.found(q, from, found[0].due, now)
-		} else {
-			t.s.fronts.found(q, from, 0, now)
-		}
+		full := t.s.fronts.found(q, from, found, look, now)
 		if full || from == 0 {
 			return found, nil
 		}

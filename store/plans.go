@@ -10,8 +10,13 @@ import "context"
 
 // pinPlans keeps PostgreSQL from planning anew for the rows at hand: shown a thousand keys, it would rather hash a whole table,
 // history included, than look up each. And it tells the sizes of the tables, in bytes.
-const pinPlans = `SELECT set_config('plan_cache_mode', 'force_generic_plan', true), pg_relation_size('daybook_live'), pg_relation_size('daybook_runs'),
+const pinPlans = `SELECT set_config('plan_cache_mode', 'force_generic_plan', true)` + sizesOfTables
+
+const sizesOfTables = `, pg_relation_size('daybook_live'), pg_relation_size('daybook_runs'),
   pg_relation_size('daybook_jobs'), pg_relation_size('daybook_steps'), pg_relation_size('daybook_locks'), pg_relation_size('daybook_letters'), pg_relation_size('daybook_spans')`
+
+// pinAndShare is pinPlans and shareFreezes.
+const pinAndShare = `SELECT set_config('plan_cache_mode', 'force_generic_plan', true) || pg_advisory_xact_lock_shared(7239027104)::text` + sizesOfTables
 
 // From how many bytes on a table is of the second, and of the third class.
 const (
@@ -77,10 +82,14 @@ func (t *tx) pin(ctx context.Context) error {
 	if t.pinned || t.guest || t.s.d.pin == "" {
 		return nil
 	}
+	return t.pinBy(ctx, t.s.d.pin)
+}
+
+func (t *tx) pinBy(ctx context.Context, statement string) error {
 	t.pinned = true
-	var mode string
+	var rest any
 	var bytes [7]int64
-	if err := t.QueryRowContext(ctx, t.s.d.pin).Scan(&mode, &bytes[0], &bytes[1], &bytes[2], &bytes[3], &bytes[4], &bytes[5], &bytes[6]); err != nil {
+	if err := t.QueryRowContext(ctx, statement).Scan(&rest, &bytes[0], &bytes[1], &bytes[2], &bytes[3], &bytes[4], &bytes[5], &bytes[6]); err != nil {
 		return err
 	}
 	t.s.grown(bytes[:]...)

@@ -18,7 +18,7 @@ func postgres() *dialect {
 		busy: postgresBusy, unique: func(err error) bool { return sqlState(err) == "23505" }, verify: verifyPostgres,
 		cut: postgresCut, readOnly: func(err error) bool { return sqlState(err) == "25006" }, advice: postgresAdvice, call: callNodes,
 		version: "SELECT 'PostgreSQL ' || current_setting('server_version')",
-		pin:     pinPlans,
+		pin:     pinPlans, readsUpdates: true,
 	}
 }
 
@@ -77,13 +77,18 @@ func (t *tx) call(ctx context.Context) error {
 	case t.calls(ctx):
 		return t.query(ctx, t.s.d.call, func(*sql.Rows) error { return nil })
 	}
+	t.owes(ctx)
+	return nil
+}
+
+// owes has other nodes called after the commit.
+func (t *tx) owes(ctx context.Context) {
 	t.called = func(committed bool) {
 		if committed {
 			t.s.calls.owed.Store(true)
 			t.s.callOwed(ctx)
 		}
 	}
-	return nil
 }
 
 // calls reports whether this transaction is the one that calls now. Then it must, and others may when it has ended.

@@ -125,13 +125,18 @@ func (s *Store) loadLetter(ctx context.Context, q query, r *daybook.Run) error {
 
 // findRuns returns the runs of keys, with their effects, in no order.
 func (s *Store) findRuns(ctx context.Context, q query, keys []string) (map[daybook.Key]*daybook.Run, error) {
-	found := make(map[daybook.Key]*daybook.Run, len(keys))
 	list, err := s.d.list(keys)
 	if err != nil {
 		return nil, err
 	}
+	return s.runsBy(ctx, q, selectRunsIn, list)
+}
+
+// runsBy returns the runs that a statement reads, with their effects, in no order.
+func (s *Store) runsBy(ctx context.Context, q query, statement string, args ...any) (map[daybook.Key]*daybook.Run, error) {
+	found := make(map[daybook.Key]*daybook.Run)
 	var once []*daybook.Run
-	err = q(ctx, selectRunsIn, func(rows *sql.Rows) error {
+	err := q(ctx, statement, func(rows *sql.Rows) error {
 		r, err := scanRun(rows)
 		if err != nil {
 			return err
@@ -141,7 +146,7 @@ func (s *Store) findRuns(ctx context.Context, q query, keys []string) (map[daybo
 			once = append(once, r)
 		}
 		return nil
-	}, list)
+	}, args...)
 	if err != nil || len(once) == 0 {
 		return found, err
 	}
