@@ -55,7 +55,7 @@ func (f *fronts) found(q dueQueue, from int64, found []candidate, look int, now 
 		f.at = make(map[dueQueue]front)
 	}
 	at := f.at[q]
-	if at.due, full = 0, len(found) == look; full {
+	if at.due, full = 0, look > 0 && len(found) == look; full {
 		at.due = found[0].due
 	}
 	if from == 0 {
