@@ -432,7 +432,8 @@ func attemptRow(a *daybook.Attempt) []any {
 		us(a.ClaimedAt), us(a.BegunAt), us(a.EndedAt), string(a.Result), clean(a.Error, daybook.MaxErrorBytes), clean(a.Detail, 200), cleanJSON(a.Data)}
 }
 
-const closeLetter = `UPDATE daybook_letters SET state = $2, closed_us = $3, closed_by = $4, note = $5 WHERE id = $1 AND state = 'open'`
+// Nothing is closed before it was opened: whoever closes it may have read the clock, and waited, before it was.
+const closeLetter = `UPDATE daybook_letters SET state = $2, closed_us = CASE WHEN $3 < opened_us THEN opened_us ELSE $3 END, closed_by = $4, note = $5 WHERE id = $1 AND state = 'open'`
 
 // Letters of a run stand in the order of their opening: one that is opened by a node whose clock is behind comes after the one
 // before, or that one would go on speaking for the run.
@@ -444,10 +445,23 @@ ON CONFLICT (key) WHERE state = 'open' DO NOTHING`
 const reopenLetter = `UPDATE daybook_letters SET kind = $2, state = 'open', error = $3, closed_us = 0, closed_by = '', note = ''
 WHERE id = $1 AND state = $4`
 
+// takeAlerts lets nobody rely on alerts of a key that stand open, until it is known which are closed.
+const takeAlerts = `SELECT id FROM daybook_alerts WHERE key = $1 AND kind IN ('dead_letter', 'unknown_outcome', 'breaker_open') AND closed_us = 0 /*wait*/`
+
 // What its subjects share with a run stands open for as long as a letter of theirs does.
-const closeAlerts = `UPDATE daybook_alerts SET closed_us = $2 WHERE key = $1 AND kind IN ('dead_letter', 'unknown_outcome', 'breaker_open') AND closed_us = 0
+const closeAlerts = `UPDATE daybook_alerts SET closed_us = CASE WHEN $2 < at_us THEN at_us ELSE $2 END WHERE key = $1 AND kind IN ('dead_letter', 'unknown_outcome', 'breaker_open') AND closed_us = 0
   AND NOT EXISTS (SELECT 1 FROM daybook_letters f WHERE f.parent = $1 AND f.parent <> '' AND f.state = 'open'
     AND daybook_alerts.kind = CASE WHEN f.kind = 'unknown' THEN 'unknown_outcome' ELSE 'dead_letter' END)`
+
+// closeUnneeded closes alerts of a key that no letter of its subjects holds open. They are taken first: a letter that relies on one is
+// seen then, or finds it closed.
+func (t *tx) closeUnneeded(ctx context.Context, statement, key string, args ...any) error {
+	if err := t.query(ctx, takeAlerts, func(*sql.Rows) error { return nil }, key); err != nil {
+		return err
+	}
+	_, err := t.exec(ctx, statement, append([]any{key}, args...)...)
+	return err
+}
 
 func (t *tx) letters(ctx context.Context, m *daybook.Transition) error {
 	if l := m.Close; l != nil {
@@ -459,7 +473,7 @@ func (t *tx) letters(ctx context.Context, m *daybook.Transition) error {
 			return errLetter
 		}
 		if m.Parent == "" { // that of subjects is closed by whoever looks after their parent, when it was the last
-			if _, err := t.exec(ctx, closeAlerts, string(m.Key), us(m.At)); err != nil {
+			if err := t.closeUnneeded(ctx, closeAlerts, string(m.Key), us(m.At)); err != nil {
 				return err
 			}
 		}

@@ -240,10 +240,12 @@ func (t *tx) standOf(ctx context.Context, k daybook.Key, f *daybook.Fanout, port
 	}, string(k), us(now), int64(portion), string(f.Breaker.After))
 }
 
-const closeSharedAlerts = `UPDATE daybook_alerts SET closed_us = $2 WHERE key = $1 AND kind = $3 AND closed_us = 0
-  AND NOT EXISTS (SELECT 1 FROM daybook_letters l WHERE l.key = $1 AND l.state = 'open')`
+const closeSharedAlerts = `UPDATE daybook_alerts SET closed_us = CASE WHEN $2 < at_us THEN at_us ELSE $2 END WHERE key = $1 AND kind = $3 AND closed_us = 0
+  AND NOT EXISTS (SELECT 1 FROM daybook_letters l WHERE l.key = $1 AND l.state = 'open')
+  AND NOT EXISTS (SELECT 1 FROM daybook_letters f WHERE f.parent = $1 AND f.parent <> '' AND f.state = 'open'
+    AND $3 = CASE WHEN f.kind = 'unknown' THEN 'unknown_outcome' ELSE 'dead_letter' END)`
 
-// A letter that was opened while the alert stood open, and was closed by a look that did not see the letter, is told of.
+// A letter is told of again that is left when the alert was closed by hand.
 const openSharedAlert = `INSERT INTO daybook_alerts (id, kind, key, job, priority, last_error, last_good, at_us)
 SELECT $1, $2, l.parent, l.job, l.priority, l.error, '', $4 FROM daybook_letters l
 WHERE l.parent = $3 AND l.parent <> '' AND l.state = 'open' AND $2 = CASE WHEN l.kind = 'unknown' THEN 'unknown_outcome' ELSE 'dead_letter' END
@@ -260,7 +262,7 @@ func (t *tx) shared(ctx context.Context, k daybook.Key, f *daybook.Fanout, now t
 			}
 			continue
 		}
-		if _, err := t.exec(ctx, closeSharedAlerts, string(k), us(now), string(kind)); err != nil {
+		if err := t.closeUnneeded(ctx, closeSharedAlerts, string(k), us(now), string(kind)); err != nil {
 			return err
 		}
 	}

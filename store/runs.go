@@ -316,15 +316,24 @@ ON CONFLICT (kind, job, key) WHERE closed_us = 0 DO UPDATE SET last_error = excl
 const insertShared = `INSERT INTO daybook_alerts (id, kind, key, job, priority, last_error, last_good, at_us)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (kind, job, key) WHERE closed_us = 0 DO NOTHING`
 
+// relyOnShared finds the alert that stands open, which nobody closes then before the letter that relies on it can be seen.
+const relyOnShared = `SELECT id FROM daybook_alerts WHERE kind = $1 AND job = $2 AND key = $3 AND closed_us = 0 /*shared*/`
+
 func (t *tx) insertAlerts(ctx context.Context, alerts []*daybook.Alert) error {
 	for _, a := range alerts {
-		text := insertAlert
-		if a.Shared {
-			text = insertShared
-		}
-		if _, err := t.exec(ctx, text, t.s.newID(), string(a.Kind), string(a.Key), a.Job, string(a.Priority),
-			clean(a.LastError, daybook.MaxErrorBytes), a.LastGood, us(a.At)); err != nil {
-			return err
+		for told := false; !told; {
+			text := insertAlert
+			if a.Shared {
+				text = insertShared
+			}
+			n, err := t.exec(ctx, text, t.s.newID(), string(a.Kind), string(a.Key), a.Job, string(a.Priority),
+				clean(a.LastError, daybook.MaxErrorBytes), a.LastGood, us(a.At))
+			if told = n > 0; err == nil && !told {
+				err = t.query(ctx, relyOnShared, func(*sql.Rows) error { told = true; return nil }, string(a.Kind), a.Job, string(a.Key))
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"database/sql"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -37,10 +38,13 @@ type act struct {
 // opened is a letter with how many alerts told of it.
 type opened struct {
 	key, kind string
+	effect    string // that its error names, or nothing
 	at        time.Time
 	closedBy  string
 	alerts    int
 }
+
+var effectNamed = regexp.MustCompile(`effect (\w+):`)
 
 func (c *chaos) readDeeds() *deeds {
 	c.t.Helper()
@@ -77,13 +81,17 @@ func (c *chaos) readDeeds() *deeds {
 		d.starved[key] = append(d.starved[key], time.UnixMicro(us))
 		return err
 	})
-	c.rows(`SELECT l.key, l.kind, l.opened_us, l.closed_by, COUNT(a.id) FROM daybook_letters l
+	c.rows(`SELECT l.key, l.kind, l.error, l.opened_us, l.closed_by, COUNT(a.id) FROM daybook_letters l
   LEFT JOIN daybook_alerts a ON a.key IN (l.key, l.parent) AND a.kind IN ('dead_letter', 'unknown_outcome') AND (a.closed_us = 0 OR a.closed_us >= l.opened_us)
     AND (l.closed_us = 0 OR a.at_us <= l.closed_us)
-  WHERE l.job LIKE 'renew-%' GROUP BY l.id, l.key, l.kind, l.opened_us, l.closed_by`, func(rows *sql.Rows) error {
+  WHERE l.job LIKE 'renew-%' GROUP BY l.id, l.key, l.kind, l.error, l.opened_us, l.closed_by`, func(rows *sql.Rows) error {
 		var o opened
 		var us int64
-		err := rows.Scan(&o.key, &o.kind, &us, &o.closedBy, &o.alerts)
+		var said string
+		err := rows.Scan(&o.key, &o.kind, &said, &us, &o.closedBy, &o.alerts)
+		if m := effectNamed.FindStringSubmatch(said); m != nil {
+			o.effect = m[1]
+		}
 		o.at = time.UnixMicro(us)
 		d.opened = append(d.opened, o)
 		return err
@@ -220,7 +228,8 @@ func (c *chaos) checkLetters(v *evidence, d *deeds) (letters, unknown int) {
 	for _, l := range d.opened {
 		letters++
 		if l.alerts == 0 {
-			c.t.Errorf("%s: nobody was told of its letter of kind %s", l.key, l.kind)
+			c.t.Errorf("%s: nobody was told of its letter of kind %s, opened %s and closed by %q", l.key, l.kind, l.at.UTC().Format("15:04:05.000"), l.closedBy)
+			c.story(l.key)
 		}
 		if l.kind != string(daybook.LetterUnknown) {
 			continue
@@ -234,7 +243,8 @@ func (c *chaos) checkLetters(v *evidence, d *deeds) (letters, unknown int) {
 	return letters, unknown
 }
 
-// unanswered reports whether what the last try before a letter sent, if anything, was not all answered clearly.
+// unanswered reports whether what the last try before a letter sent, if anything, was not all answered clearly; of the effect that the
+// letter names, if it names one: it may have begun, and never come to its first line.
 func (c *chaos) unanswered(v *evidence, l opened) bool {
 	type try struct {
 		pid  int
@@ -249,7 +259,7 @@ func (c *chaos) unanswered(v *evidence, l opened) bool {
 	}
 	from, clear := claimedBefore(v, l), false
 	for _, e := range entries {
-		if e.What != "sent" || runOf(e) != l.key || e.At.After(l.at) {
+		if e.What != "sent" || runOf(e) != l.key || e.At.After(l.at) || l.effect != "" && !strings.HasSuffix(strings.TrimSuffix(stem(e.Wire), "~undo"), "#"+l.effect) {
 			continue
 		}
 		code, answered := told[try{e.Pid, e.Wire}]
@@ -262,8 +272,15 @@ func (c *chaos) unanswered(v *evidence, l opened) bool {
 }
 
 // onItsWay reports whether whoever had the answer was at work yet when the letter was opened, after his lease, and closed it by
-// his report.
+// his report; or had it since less than a lease when nobody reported, so that it was not written before the lease was over.
 func (c *chaos) onItsWay(v *evidence, l opened) bool {
+	from := claimedBefore(v, l)
+	lost := slices.ContainsFunc(v.tries[l.key], func(a tryRow) bool { return time.UnixMicro(a.claimed).Equal(from) && a.result == "lost" })
+	for _, e := range v.diary[strings.TrimSuffix(l.key, "~undo")] {
+		if lost && e.What == "told" && runOf(e) == l.key && e.At.Before(l.at) && l.at.Sub(e.At) < lease {
+			return true
+		}
+	}
 	if l.closedBy != "late report" {
 		return false
 	}

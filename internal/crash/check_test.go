@@ -335,19 +335,20 @@ func (c *chaos) checkOnce(v *evidence, r *runRow) (twice int) {
 // mayBegin says what is wrong with a further beginning of once-only work; nothing, if it was allowed.
 func (c *chaos) mayBegin(v *evidence, r *runRow, before []entry, again entry) string {
 	last := before[len(before)-1]
-	if again.Wire != last.Wire { // only after a no that counts: asked when the last try had been over for long enough
-		var over int64
-		for _, a := range v.tries[r.key] {
-			if a.fence == last.Fence {
-				over = a.ended
+	if again.Wire != last.Wire { // only after a no that counts: asked when the last try that might have sent it had been over for long enough
+		var fence, over int64
+		for _, a := range v.tries[r.key] { // one that was killed before its first line is in no diary
+			if a.fence < again.Fence && (a.fence == last.Fence || a.wire == last.Wire && a.begun > 0) {
+				fence, over = a.fence, a.ended
 			}
 		}
 		for _, q := range v.asked[r.key] {
-			if q.wire == last.Wire && q.result == "no" && q.fence == last.Fence && over > 0 && q.claimed >= over+settles.Microseconds() && q.claimed <= again.At.UnixMicro() {
+			if q.wire == last.Wire && q.result == "no" && q.fence == fence && over > 0 && q.claimed >= over+settles.Microseconds() && q.claimed <= again.At.UnixMicro() {
 				return ""
 			}
 		}
-		return "no probe's no counted about " + last.Wire
+		c.story(r.key)
+		return fmt.Sprintf("no probe's no counted about %s of fence %d, which was over at %s: %+v", last.Wire, fence, time.UnixMicro(over).UTC().Format("15:04:05.000"), v.asked[r.key])
 	}
 	if r.job == "pay-memory" {
 		return "" // the same wire key again, which the far side remembers

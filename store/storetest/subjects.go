@@ -21,6 +21,7 @@ var fanoutCases = []example{
 	{"two who look after one run let go no more than one", lookTogether},
 	{"what was let go while its job is paused waits until it is resumed", letGoPaused},
 	{"letters of subjects share one alert, which ends with the last of them", sharedAlert},
+	{"a letter and its alert are not closed before they were opened", closedByAnOldClock},
 	{"a run whose subjects left only letters keeps no other of its line waiting, and is a good window", onlyLetters},
 	{"the breaker's letter is replayed, and everything goes on", breakerReplayed},
 	{"a subject whose serial key another run has keeps no other from its turn, and the breaker judges without it", heldByKey},
@@ -273,6 +274,28 @@ func sharedAlert(k *kit) {
 		equal(k, "alerts", len(alerts), 1-i)
 	}
 	equal(k, "state", k.find(p.Key).State, daybook.Done)
+}
+
+func closedByAnOldClock(k *kit) {
+	before := k.now.Add(-time.Minute)
+	alone := k.dies(Job("alone"), "2026-03-01")
+	j := subjectsJob()
+	k.listed(j, "2026-03-01", 1)
+	k.look(j)
+	shared := k.end(k.one(), j, daybook.Outcome{Result: daybook.ResultPermanent, Error: "card declined"})
+	for _, r := range []*daybook.Run{alone, shared} {
+		m, err := r.Dismiss("ops", "customer left", before)
+		k.ok(err)
+		Apply(k.ctx, k, k.s, m)
+	}
+	keys, err := k.s.Fanouts(k.ctx, k.now, 10)
+	k.ok(err)
+	for _, key := range keys {
+		k.ok(k.s.Look(k.ctx, key, j.Policy(), 8, before))
+	}
+	for _, table := range []string{"letters WHERE closed_us < opened_us", "alerts WHERE closed_us < at_us"} {
+		equal(k, table, k.number(`SELECT count(*) FROM daybook_%s`, table), 0)
+	}
 }
 
 func onlyLetters(k *kit) {
