@@ -315,6 +315,28 @@ func TestDistance(t *testing.T) {
 	}
 }
 
+// Where it is plain that fires come again at the same distances, a shorter look finds the same.
+func TestDistanceOfOnePeriod(t *testing.T) {
+	short := 0
+	for _, row := range append(strings.Split(strings.TrimSpace(goodForms), "\n"), "every 1d\ndaily 13:37", "0 9 * * 6", "0 9-17 * * 1-5\nhourly", "every 7m\n0 0 * * *", "every 8h\n30 4 * * 0", "59 23 * * 5\n0 0 * * 6") {
+		text := strings.TrimSpace(strings.Split(row, " | ")[0])
+		for _, kind := range append([]daybook.WindowKind{""}, daybook.WindowKinds...) {
+			s, err := Compile(Spec{Schedule: text, Window: kind, Zone: "Europe/Berlin"})
+			if err != nil || s.repeats() == irregular {
+				continue
+			}
+			short++
+			a, b := s.distances()
+			if c, d := s.distancesWithin(9 * 366); a != c || b != d || a == 0 {
+				t.Errorf("%q %s: %s to %s, want %s to %s", text, kind, a, b, c, d)
+			}
+		}
+	}
+	if short < 50 {
+		t.Errorf("only %d schedules repeat plainly", short)
+	}
+}
+
 func TestComplete(t *testing.T) {
 	j, s, err := Complete(daybook.Job{Name: "renew", Schedule: "0 2 * * *", Timezone: "Asia/Shanghai", Priority: daybook.P0, Effects: daybook.Once}, nil)
 	if err != nil || s.Window() != daybook.Day || j.Window != daybook.Day || j.Missed != daybook.CatchUp || j.Expect.MaxSilence != 26*time.Hour {

@@ -332,6 +332,10 @@ func (s *Schedule) Distance() time.Duration {
 
 // distances returns the shortest distance and, measured alike, the longest one.
 func (s *Schedule) distances() (shortest, longest time.Duration) {
+	return s.distancesWithin(min(2*s.repeats(), 9*366))
+}
+
+func (s *Schedule) distancesWithin(days int64) (shortest, longest time.Duration) {
 	if len(s.lines) == 0 {
 		return 0, 0
 	}
@@ -341,7 +345,7 @@ func (s *Schedule) distances() (shortest, longest time.Duration) {
 	kind, _ := base(u.kind)
 	begin, _ := period(kind, newDate(sampleYear, 1, 1), 0) // a whole window, or the first distance is that of a part
 	pos := begin.seconds() - 1
-	limit := pos + 9*366*daySeconds
+	limit := pos + days*daySeconds
 	var last int64
 	for range sampleWindows {
 		c := u.cursor(behind(pos))
@@ -364,6 +368,33 @@ func (s *Schedule) distances() (shortest, longest time.Duration) {
 		}
 	}
 	return shortest, longest
+}
+
+// irregular is more days than distances are looked for in.
+const irregular = 10 * 366
+
+// repeats returns after how many days the first fires of windows come again at the same distances on the nominal wall clock,
+// or irregular when that is not plain to see.
+func (s *Schedule) repeats() int64 {
+	days := int64(1)
+	switch kind, _ := base(s.kind); kind {
+	case daybook.Day, daybook.PerFire:
+	case daybook.Week:
+		days = 7
+	default:
+		return irregular
+	}
+	for i := range s.lines {
+		l := &s.lines[i]
+		r := &l.rule
+		switch {
+		case l.every > 0 && daySeconds%l.every != 0, l.every == 0 && (r.months != allMonths || r.pick != pickFields || !r.anyDom):
+			return irregular
+		case l.every == 0 && !r.anyDow:
+			days = 7
+		}
+	}
+	return days
 }
 
 // The zones in which a date begins first and last.

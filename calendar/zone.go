@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	_ "time/tzdata" // the fallback of a machine or image without zone data
 
@@ -23,12 +24,21 @@ import (
 var zoneNames string
 
 // Zones returns the names of all zones of the embedded copy, in order.
-func Zones() []string { return strings.Fields(zoneNames) }
+func Zones() []string { return slices.Clone(knownZones()) }
+
+var knownZones = sync.OnceValue(func() []string { return strings.Fields(zoneNames) })
+
+// zonesRead keeps the zones that were used: each is read once a process, so that a hundred thousand jobs have one copy of its
+// data, and the same.
+var zonesRead sync.Map // name → *time.Location
 
 // Zone returns the time zone of an IANA name, such as Europe/Berlin or UTC: the system's data if present, else the
 // embedded copy. Nothing falls back to the machine's own zone. Errors have CodeInvalid and name the remedy: an empty
 // name, Local, an abbreviation (CEST, EST), an offset, or an unknown name (with the nearest known one).
 func Zone(name string) (*time.Location, error) {
+	if loc, ok := zonesRead.Load(name); ok {
+		return loc.(*time.Location), nil
+	}
 	switch {
 	case name == "":
 		return nil, daybook.Invalid("the time zone is empty").
@@ -45,7 +55,7 @@ func Zone(name string) (*time.Location, error) {
 		_, plain, _ := strings.Cut(name, "/")
 		return nil, daybook.Invalid("time zone %q is a variant of the data files, not a zone", short).WithHint("use %s", plain)
 	}
-	known := Zones()
+	known := knownZones()
 	_, found := slices.BinarySearch(known, name)
 	if !found {
 		for _, k := range known {
@@ -59,6 +69,7 @@ func Zone(name string) (*time.Location, error) {
 	if err != nil || name == "Factory" || name == "localtime" || name == "posixrules" {
 		return nil, unknownZone(short, nearestZone(name, known))
 	}
+	zonesRead.Store(name, loc)
 	return loc, nil
 }
 
