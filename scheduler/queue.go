@@ -2,7 +2,8 @@ package scheduler
 
 import "container/heap"
 
-// queue orders jobs by when they are looked at next. Those with no such instant are not in it.
+// queue orders jobs by when they are looked at next. Those with no such instant are not in it. Of one instant they come by
+// name: rows that lie beside each other are written together.
 type queue []*entry
 
 func (q *queue) put(e *entry) {
@@ -17,8 +18,13 @@ func (q *queue) put(e *entry) {
 	}
 }
 
-func (q queue) Len() int           { return len(q) }
-func (q queue) Less(i, j int) bool { return q[i].next.Before(q[j].next) }
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(i, j int) bool {
+	if c := q[i].next.Compare(q[j].next); c != 0 {
+		return c < 0
+	}
+	return q[i].Name < q[j].Name
+}
 func (q queue) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
 	q[i].index, q[j].index = i, j

@@ -57,9 +57,11 @@ var (
 	markOnly = regexp.MustCompile(`/\*alone ([\w.]+)\*/`)
 	dollar   = regexp.MustCompile(`\$(\d+)`)
 	bound    = regexp.MustCompile(`LIMIT (\$\d+)`)
+	newRows  = regexp.MustCompile(`^WITH v \([^)]*\) AS\s*\((/\*rows [tb ]+\*/)\)\s*(INSERT INTO \w+ \([^)]*\))\s*SELECT \* FROM v WHERE TRUE`)
 )
 
 func rewriteSQLite(text string) string {
+	text = newRows.ReplaceAllString(text, "$2 $1") // one row by itself, not a table of one row
 	text = markOnly.ReplaceAllString(text, "TRUE")
 	text = markLock.ReplaceAllString(text, "")
 	text = markIn.ReplaceAllString(text, `IN (SELECT value FROM json_each($1))`)
@@ -104,6 +106,7 @@ func typeOf(letter string) string {
 
 // bulkByRow runs the statement once a row; prepared, in one transaction, that is SQLite's fast way.
 func bulkByRow(ctx context.Context, t *tx, text string, rows [][]any, each func(*sql.Rows) error) error {
+	after := readAfter[text]
 	if one, ok := oneRow[text]; ok {
 		text = one
 	}
@@ -112,21 +115,33 @@ func bulkByRow(ctx context.Context, t *tx, text string, rows [][]any, each func(
 	if len(rows) > 1 {
 		short = context.WithoutCancel(ctx)
 	}
+	var wrote []string
 	for _, row := range rows {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if each == nil {
-			if _, err := t.exec(short, text, row...); err != nil {
+		if each != nil && after == "" {
+			if err := t.query(short, text, each, row...); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := t.query(short, text, each, row...); err != nil {
+		n, err := t.exec(short, text, row...)
+		if err != nil {
 			return err
 		}
+		if each != nil && n > 0 {
+			wrote = append(wrote, row[0].(string))
+		}
 	}
-	return nil
+	if len(wrote) == 0 {
+		return nil
+	}
+	list, err := t.s.d.list(wrote)
+	if err != nil {
+		return err
+	}
+	return t.query(short, after, each, list)
 }
 
 // bulkByArrays runs the statement once, with an array a column.

@@ -15,6 +15,11 @@ UPDATE daybook_jobs SET cursor_us = v.to_us, next_us = v.next_us, next_fire = v.
 WHERE daybook_jobs.name = v.name AND daybook_jobs.revision = v.revision AND daybook_jobs.cursor_us = v.from_us AND daybook_jobs.retired_us = 0
 RETURNING daybook_jobs.name, daybook_jobs.paused, daybook_jobs.formerly`
 
+const moveCursor = `UPDATE daybook_jobs SET cursor_us = $4, next_us = $5, next_fire = $6
+WHERE name = $1 AND revision = $2 AND cursor_us = $3 AND retired_us = 0`
+
+const selectMovedJobs = `SELECT name, paused, formerly FROM daybook_jobs WHERE name /*in $1*/`
+
 // Plan implements daybook.Planner.
 func (s *Store) Plan(ctx context.Context, plans []*daybook.Plan, now time.Time) ([]daybook.Planned, error) {
 	var done []daybook.Planned
@@ -109,6 +114,7 @@ func (t *tx) writePlans(ctx context.Context, plans []*daybook.Plan, moved map[st
 	}
 	var runs []*daybook.Run
 	var triggers []*daybook.Trigger
+	var extended [][]any
 	for i, p := range plans {
 		rows := p.Rows(facts[i], now)
 		runs = append(runs, rows.Runs...)
@@ -119,9 +125,7 @@ func (t *tx) writePlans(ctx context.Context, plans []*daybook.Plan, moved map[st
 			}
 		}
 		if rows.Extend != "" {
-			if err := t.extend(ctx, rows.Extend, rows.ExtendBy); err != nil {
-				return nil, err
-			}
+			extended = append(extended, []any{string(rows.Extend), us(rows.ExtendBy.Start), us(rows.ExtendBy.End)})
 		}
 		if err := t.insertAlerts(ctx, rows.Alerts); err != nil {
 			return nil, err
@@ -131,6 +135,9 @@ func (t *tx) writePlans(ctx context.Context, plans []*daybook.Plan, moved map[st
 				started[p.Job.Name]++
 			}
 		}
+	}
+	if err := t.extend(ctx, extended); err != nil {
+		return nil, err
 	}
 	fresh, err := t.insertRuns(ctx, runs)
 	if err != nil {
@@ -339,23 +346,38 @@ func (t *tx) insertSpan(ctx context.Context, sp daybook.Span) error {
 	return err
 }
 
-const holdWaiting = `UPDATE daybook_live SET reason = reason WHERE key = $1 AND state = 'scheduled' AND attempts = 0`
+const lockWaiting = `SELECT key FROM daybook_live WHERE key /*in $1*/ AND state = 'scheduled' AND attempts = 0 ORDER BY key /*wait*/`
+
+const extendCovers = `WITH v (key, from_us, to_us) AS (/*rows t b b*/)
+UPDATE daybook_runs SET cover_start_us = CASE WHEN daybook_runs.cover_start_us > v.from_us THEN v.from_us ELSE daybook_runs.cover_start_us END,
+  cover_end_us = CASE WHEN daybook_runs.cover_end_us < v.to_us THEN v.to_us ELSE daybook_runs.cover_end_us END
+FROM v WHERE daybook_runs.key = v.key AND (daybook_runs.cover_start_us > v.from_us OR daybook_runs.cover_end_us < v.to_us)`
 
 const extendCover = `UPDATE daybook_runs SET cover_start_us = CASE WHEN cover_start_us > $2 THEN $2 ELSE cover_start_us END,
   cover_end_us = CASE WHEN cover_end_us < $3 THEN $3 ELSE cover_end_us END WHERE key = $1 AND (cover_start_us > $2 OR cover_end_us < $3)`
 
-// extend lets a waiting run take in windows. When it was claimed meanwhile, its bounds are fixed: everything is decided
-// again.
-func (t *tx) extend(ctx context.Context, k daybook.Key, by daybook.Bounds) error {
-	n, err := t.exec(ctx, holdWaiting, string(k))
+// extend lets waiting runs take in windows: rows of a key, and of the bounds of what it takes in. When one was claimed meanwhile,
+// its bounds are fixed: everything is decided again.
+func (t *tx) extend(ctx context.Context, rows [][]any) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	keys := make([]string, len(rows))
+	for i, r := range rows {
+		keys[i] = r[0].(string)
+	}
+	list, err := t.s.d.list(keys)
 	if err != nil {
 		return err
 	}
-	if n == 0 {
+	waiting, err := t.texts(ctx, lockWaiting, list)
+	if err != nil {
+		return err
+	}
+	if len(waiting) != len(keys) {
 		return errMet
 	}
-	_, err = t.exec(ctx, extendCover, string(k), us(by.Start), us(by.End))
-	return err
+	return t.bulk(ctx, extendCovers, rows, nil)
 }
 
 const selectKeysIn = `SELECT key FROM daybook_runs WHERE key /*in $1*/`

@@ -9,14 +9,18 @@ import "context"
 // some hundred, and one for some hundred is good for all that are larger.
 
 // pinPlans keeps PostgreSQL from planning anew for the rows at hand: shown a thousand keys, it would rather hash a whole table,
-// history included, than look up each. And it tells the sizes of the tables, in bytes.
-const pinPlans = `SELECT set_config('plan_cache_mode', 'force_generic_plan', true)` + sizesOfTables
+// history included, than look up each. Nor is a table read whole while there is an index: it may have a page when that is decided
+// and a thousand when it is done, each row of them compared with each key of a list. Where there is none the price of that is beyond
+// all measure, and no reason to compile the statement. And it tells the sizes of the tables, in bytes.
+const pinPlans = `SELECT ` + pinned + sizesOfTables
+
+const pinned = `set_config('plan_cache_mode', 'force_generic_plan', true) || set_config('enable_seqscan', 'off', true) || set_config('jit', 'off', true)`
 
 const sizesOfTables = `, pg_relation_size('daybook_live'), pg_relation_size('daybook_runs'),
   pg_relation_size('daybook_jobs'), pg_relation_size('daybook_steps'), pg_relation_size('daybook_locks'), pg_relation_size('daybook_letters'), pg_relation_size('daybook_spans')`
 
 // pinAndShare is pinPlans and shareFreezes.
-const pinAndShare = `SELECT set_config('plan_cache_mode', 'force_generic_plan', true) || pg_advisory_xact_lock_shared(7239027104)::text` + sizesOfTables
+const pinAndShare = `SELECT ` + pinned + ` || pg_advisory_xact_lock_shared(7239027104)::text` + sizesOfTables
 
 // From how many bytes on a table is of the second, and of the third class.
 const (

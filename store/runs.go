@@ -164,14 +164,16 @@ func scanLetter(rows *sql.Rows) (daybook.Letter, error) {
 	return l, err
 }
 
-const insertRuns = `WITH v (key, job, label, date, subject, parent, start_us, end_us, cover_start_us, cover_end_us, fire, zone, tzdata,
+const intoRuns = `WITH v (key, job, label, date, subject, parent, start_us, end_us, cover_start_us, cover_end_us, fire, zone, tzdata,
   priority, lane, home, effects, work, steps, line, serial, revision, state, reason, covered_by, payload, payload_hash,
   triggers, first_source, first_actor, created_us, not_before_us, ended_us, listed) AS
   (/*rows t t t t t t b b b b t t t t t t t t b t t b t t t t t b t t b b b b*/)
 INSERT INTO daybook_runs (key, job, label, date, subject, parent, start_us, end_us, cover_start_us, cover_end_us, fire, zone, tzdata,
   priority, lane, home, effects, work, steps, line, serial, revision, state, reason, covered_by, payload, payload_hash,
   triggers, first_source, first_actor, created_us, not_before_us, ended_us, listed)
-SELECT * FROM v WHERE TRUE ON CONFLICT (key) DO NOTHING RETURNING key`
+SELECT * FROM v WHERE TRUE ON CONFLICT (key) DO NOTHING`
+
+const insertRuns = intoRuns + ` RETURNING key`
 
 const insertLive = `WITH v (key, job, state, reason, hold, due_us, priority, lane, home, line, start_us, serial, parent, once) AS
   (/*rows t t t t t b t t t t b t t b*/)
@@ -180,6 +182,10 @@ SELECT v.key, v.job, v.state, v.reason,
   CASE WHEN v.hold = '' AND v.once = 1 AND EXISTS (SELECT 1 FROM daybook_lapses e WHERE e.ended_us = 0) THEN 'restored' ELSE v.hold END,
   v.due_us, v.priority, v.lane, v.home, v.line, v.start_us, v.serial, v.parent, v.once
 FROM v WHERE TRUE`
+
+const insertOneLive = `INSERT INTO daybook_live (key, job, state, reason, hold, due_us, priority, lane, home, line, start_us, serial, parent, once)
+VALUES ($1, $2, $3, $4, CASE WHEN $5 = '' AND $14 = 1 AND EXISTS (SELECT 1 FROM daybook_lapses e WHERE e.ended_us = 0) THEN 'restored' ELSE $5 END,
+  $6, $7, $8, $9, $10, $11, $12, $13, $14)`
 
 // insertRuns writes new runs and returns the keys that were new. A key that was there already is left as it is.
 func (t *tx) insertRuns(ctx context.Context, runs []*daybook.Run) (map[daybook.Key]bool, error) {

@@ -24,7 +24,15 @@ func never(error) bool { return false }
 
 // oneRow has the statements of the hot path once more, for one row: for those above SQLite would fill a table of one row
 // each time.
-var oneRow = map[string]string{moveLive: moveLiveRow, takeLive: takeLiveRow, endRuns: endRunsRow, countTriggers: countTrigger, markRuns: markRun}
+var oneRow = map[string]string{moveLive: moveLiveRow, takeLive: takeLiveRow, endRuns: endRunsRow, countTriggers: countTrigger, markRuns: markRun,
+	moveCursors: moveCursor, extendCovers: extendCover, insertLive: insertOneLive, insertRuns: intoRuns}
+
+// readAfter has statements whose rows in oneRow return nothing, and what is read after all of them, by the first columns of those
+// that wrote: in a transaction package sql starts a goroutine for each statement that returns rows, which costs more than the row.
+var readAfter = map[string]string{moveCursors: selectMovedJobs, insertRuns: echo}
+
+// echo returns what it is given.
+const echo = `SELECT value FROM json_each($1)`
 
 // The drivers name the result code in their texts; importing one to compare numbers is not allowed here, for two copies
 // of SQLite in one process break each other's locks.
