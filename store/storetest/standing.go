@@ -110,9 +110,7 @@ func reliedOn(k *kit) {
 	s := k.faulty(f)
 	f.Add(faultstore.Rule{Op: faultstore.Commit, Nth: 1, Hook: func(context.Context, faultstore.Call) error {
 		go func() { looked <- k.s.Look(k.ctx, p.Key, j.Policy(), 8, k.now) }()
-		for k.number(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 0 && len(looked) == 0 {
-			time.Sleep(time.Millisecond)
-		}
+		k.until(k.raw, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
 		return nil
 	}})
 	Apply(k.ctx, k, s, runs[1].Next(failed, j.Policy(), k.now))
