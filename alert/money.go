@@ -103,12 +103,14 @@ func (w *writer) left() (wireKeys []string) {
 	return wireKeys
 }
 
-// about are the effects of which the world that is named holds: those that are unknown, or done.
+// about are the effects of which the world that is named holds: those that are unknown, done, or done twice.
 func (w *writer) about(world string) []*daybook.StepRecord {
 	r := w.f.Run
 	switch {
 	case r == nil:
 		return nil
+	case world == "twice":
+		return slices.DeleteFunc(r.Undoable(), func(e *daybook.StepRecord) bool { return e.Twice == "" })
 	case r.Steps && (world == "unknown" || world == "begun" || world == "undo_unknown"):
 		return r.OpenSteps()
 	case r.Steps && world == "done":
@@ -130,6 +132,15 @@ func (w *writer) wireKeys(list []*daybook.StepRecord) string {
 	names := make([]string, len(list))
 	for i, e := range list {
 		names[i] = e.WireKey()
+	}
+	return w.some(names)
+}
+
+// bothKeys names all wire keys under which the far side has what was done twice.
+func (w *writer) bothKeys(list []*daybook.StepRecord) string {
+	var names []string
+	for _, e := range list {
+		names = append(names, e.Twice, e.WireKey())
 	}
 	return w.some(names)
 }
@@ -157,8 +168,11 @@ func (w *writer) money() string {
 	world := w.world()
 	about := w.about(world)
 	args := []any{"wire_key", w.wireKeys(about)}
-	if world == "undo_left" {
+	switch {
+	case world == "undo_left":
 		args[1] = w.notBack()
+	case world == "twice" && len(about) > 0:
+		world, args[1] = "twice named", w.bothKeys(about)
 	}
 	if world == "unknown" || world == "undo_unknown" {
 		how, code := w.howOpen(about)
@@ -167,7 +181,7 @@ func (w *writer) money() string {
 		}
 		args = append(args, "code", code)
 	}
-	if len(about) > 1 {
+	if len(about) > 1 && world != "twice named" {
 		world += " each"
 	}
 	var parts []string

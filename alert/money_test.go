@@ -82,7 +82,7 @@ func TestMoneyOfSteps(t *testing.T) {
 			twice := step(key, "charge", daybook.EffectDone)
 			twice.Twice, twice.Generation = twice.WireKey(), 2
 			steps(twice, step(key, "extend", daybook.EffectRefused))(r, f)
-		}, []string{"Money:     touched twice: the far side has it under two wire keys; done: charge; not done: extend\n"}, "touched, once"},
+		}, []string{"Money:     touched twice: the far side has renew:2026-03-29/sub_07#charge, renew:2026-03-29/sub_07#charge@2, and one is to be given back there; not done: extend\n"}, "touched, once"},
 		{"undo, nothing says how", daybook.AlertDeadLetter, taken(daybook.Letter{Kind: daybook.LetterUndo, State: daybook.LetterOpen, Error: daybook.UndoByHand + "charge: take it back by hand, or leave it, and dismiss this with the reason"}, step(undo, "receipt", daybook.EffectDone)),
 			[]string{"Money:     touched, and not taken back: renew:2026-03-29/sub_07#charge; taken back: receipt\n", "Do:        take renew:2026-03-29/sub_07#charge back by hand, then   daybook dead dismiss renew:2026-03-29/sub_07~undo --reason"}, "(same key"},
 		{"undo, done twice", daybook.AlertDeadLetter, func(r *notice.Row, f *Facts) {

@@ -50,12 +50,12 @@ func (a *app) deadList(ctx context.Context, all, grouped bool, limit int) error 
 		if err != nil {
 			return err
 		}
-		if grouped {
-			return a.deadGroups(letters)
-		}
 		zones, err := jobZones(ctx, c)
 		if err != nil {
 			return err
+		}
+		if grouped {
+			return a.deadGroups(letters, zones)
 		}
 		g := &grid{tail: true, head: []string{"SINCE", "KEY", "PRIORITY", "KIND", "STATE", "ERROR"}}
 		for _, letter := range letters {
@@ -104,7 +104,7 @@ type letterGroupJSON struct {
 	Keys   []daybook.Key      `json:"keys"`
 }
 
-func (a *app) deadGroups(letters []daybook.Letter) error {
+func (a *app) deadGroups(letters []daybook.Letter, zones map[string]string) error {
 	var groups []*letterGroupJSON
 	byError := map[string]*letterGroupJSON{}
 	for _, l := range letters {
@@ -140,7 +140,7 @@ func (a *app) deadGroups(letters []daybook.Letter) error {
 		if more := len(group.Keys) - len(names); more > 0 {
 			list += " " + a.lang.F("and %d more", more)
 		}
-		g.add(fmt.Sprint(group.Count), daybook.Say("%s", group.Kind), daybook.Say("%s", daybook.Stored(daybook.Clip(oneLine(group.Error), 120))), list)
+		g.add(fmt.Sprint(group.Count), daybook.Say("%s", group.Kind), daybook.Say("%s", a.stored(daybook.Clip(oneLine(group.Error), 120), zones[group.Keys[0].Job()])), list)
 	}
 	if err := a.print(g); err != nil {
 		return err
@@ -346,7 +346,11 @@ func (a *app) deadReplayPlan(ctx context.Context, id, job, note string, dry bool
 			return err
 		}
 		if id == newPlan || dry {
-			return a.showReplayPlan(p)
+			zones, err := jobZones(ctx, c)
+			if err != nil {
+				return err
+			}
+			return a.showReplayPlan(p, zones)
 		}
 		if p.ID == id {
 			if err := a.proceed(daybook.Say("replay")); err != nil {
@@ -361,7 +365,7 @@ func (a *app) deadReplayPlan(ctx context.Context, id, job, note string, dry bool
 	})
 }
 
-func (a *app) showReplayPlan(p control.ReplayPlan) error {
+func (a *app) showReplayPlan(p control.ReplayPlan, zones map[string]string) error {
 	if a.flags.json {
 		return a.printJSON(control.NewReplayPlanJSON(p))
 	}
@@ -371,7 +375,7 @@ func (a *app) showReplayPlan(p control.ReplayPlan) error {
 	}
 	g := &grid{tail: true, head: []string{"KEY", "PRIORITY", "KIND", "ERROR"}}
 	for _, l := range p.First {
-		g.add(string(l.Key), string(l.Priority), daybook.Say("%s", l.Kind), daybook.Say("%s", daybook.Stored(l.Error)))
+		g.add(string(l.Key), string(l.Priority), daybook.Say("%s", l.Kind), daybook.Say("%s", a.stored(l.Error, zones[l.Job])))
 	}
 	if err := a.print(g); err != nil {
 		return err
