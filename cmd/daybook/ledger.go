@@ -312,20 +312,18 @@ func unwritable(e *daybook.Error, cause error) error {
 	return e.Because(cause).WithHint("%s", do)
 }
 
-// attemptDir is where the attempts of a ledger keep what outlives a crash, on this host.
+// attemptDir is where the attempts of a ledger keep what outlives a crash, on this host. It is the same however the ledger is
+// named: what one process left alive is found by the next.
 func attemptDir(text string) string {
 	if path, lite := strings.CutPrefix(text, "sqlite:"); lite {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		}
 		return path + "-run"
 	}
-	u, err := url.Parse(text)
+	place, err := postgresPlace(text)
 	if err != nil {
-		return ""
-	}
-	place := u.Host + u.Path
-	for _, name := range []string{"host", "port", "dbname", "search_path", "options"} { // what can make it another ledger
-		if value := u.Query().Get(name); value != "" {
-			place += "_" + name + "=" + value
-		}
+		return "" // nor can it be opened
 	}
 	return filepath.Join(stateDir(), "run", strings.NewReplacer("/", "_", ":", "_", " ", "_").Replace(place))
 }

@@ -653,3 +653,33 @@ func TestWhatToDo(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestOneLedgerHasOneDirectory: whatever the ways to name it, what an attempt left alive is found.
+func TestOneLedgerHasOneDirectory(t *testing.T) {
+	for _, name := range []string{"PGHOST", "PGPORT", "PGDATABASE", "PGUSER", "PGSERVICE"} {
+		t.Setenv(name, "")
+	}
+	same := []string{"postgres://me@127.0.0.1/app", "postgresql://me:secret@localhost:5432/app?sslmode=disable", "postgres://other@[::1]/app", "postgres://me@/app?host=localhost&port=5432",
+		"postgres:///app?host=127.0.0.1&user=me&application_name=x"}
+	for _, text := range same {
+		if got, want := attemptDir(text), attemptDir(same[0]); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	for _, text := range []string{"postgres://me@localhost:5433/app", "postgres://me@localhost/other", "postgres://me@db/app", "postgres://me@localhost/app?search_path=two", "postgres://me@/app?host=/run/pg"} {
+		if got := attemptDir(text); got == attemptDir(same[0]) || filepath.Dir(got) != filepath.Dir(attemptDir(same[0])) {
+			t.Errorf("%s: %s", text, got)
+		}
+	}
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "a.db"), filepath.Join(dir, "b.db")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := attemptDir("sqlite:"+link), attemptDir("sqlite:"+file); filepath.Base(got) != "a.db-run" || filepath.Base(want) != "a.db-run" {
+		t.Errorf("%s, %s", got, want)
+	}
+}

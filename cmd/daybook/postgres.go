@@ -1,9 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"database/sql"
 	"errors"
 	"net"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,6 +29,43 @@ const pingAfter = 30 * time.Second
 
 // connLife is how long a connection is used: a server that took over behind a name is found by then, also by who only reads.
 const connLife = 30 * time.Minute
+
+// defaultPort is that of PostgreSQL.
+const defaultPort = 5432
+
+// postgresPlace is where the database of a URL is, and what can make it another ledger there: the same for all spellings of it.
+func postgresPlace(url string) (string, error) {
+	c, err := pgx.ParseConfig(url)
+	if err != nil {
+		return "", err
+	}
+	hosts := []string{hostPlace(c.Host, c.Port)}
+	for _, f := range c.Fallbacks {
+		hosts = append(hosts, hostPlace(f.Host, f.Port))
+	}
+	slices.Sort(hosts)
+	place := strings.Join(slices.Compact(hosts), ",") + "/" + cmp.Or(c.Database, c.User)
+	for _, name := range []string{"search_path", "options"} {
+		if value := c.RuntimeParams[name]; value != "" {
+			place += "_" + name + "=" + value
+		}
+	}
+	return place, nil
+}
+
+// hostPlace is a host with its port, where that is not the usual one.
+func hostPlace(host string, port uint16) string {
+	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
+		host = "localhost"
+	}
+	if !strings.HasPrefix(host, "/") { // that is a directory
+		host = strings.ToLower(host)
+	}
+	if port != defaultPort {
+		host += ":" + strconv.Itoa(int(port))
+	}
+	return host
+}
 
 // openPostgres makes a handle on the database of a URL; it connects when it is used. params are parameters of a session, in
 // pairs, that are set where nothing stands in between.
