@@ -65,6 +65,9 @@ var Arrows = []Arrow{
 	{Retryable, OnLateReport, Retryable},
 	{Retryable, OnLateReport, Dead},
 	{Retryable, OnLateReport, Cancelled}, // a person asked for the end, and nothing had happened
+	{Scheduled, OnLateReport, Done},      // opened again by a person, since nothing was believed to have happened
+	{Scheduled, OnLateReport, Scheduled}, // the same, of one of its effects
+	{Cancelled, OnLateReport, Dead},      // the same, and he has ended it
 	{Dead, OnLateReport, Done},
 	{Dead, OnLateReport, Retryable},
 	{Dead, OnLateReport, Dead},

@@ -166,7 +166,7 @@ func (e *StepRecord) renew(to EffectState, by string) {
 // Late decides what a report does that comes after its attempt was declared over, while the run was not claimed again:
 // the caller has compared fence and claim. A report that settles nothing is false: it is kept as evidence only.
 func (r *Run) Late(o Outcome, p Policy, now time.Time) (Transition, bool) {
-	if !r.takesLate() || len(r.OpenSteps()) > 0 { // the end of an attempt settles no step
+	if !r.takesLate() && !(r.OneEffect() && r.takesResult(o.Result)) || len(r.OpenSteps()) > 0 { // the end of an attempt settles no step
 		return Transition{}, false
 	}
 	t := r.move(OnLateReport, now)
@@ -180,7 +180,7 @@ func (r *Run) Late(o Outcome, p Policy, now time.Time) (Transition, bool) {
 			was.Generation--
 			t.Effect = &was
 		}
-		return r.done(t, o, "late report", now), true
+		return r.lateDone(t, o, now), true
 	}
 	if r.Effect == nil || r.Effect.State != EffectUnknown || r.Effect.Fence != r.Fence {
 		return Transition{}, false
@@ -213,13 +213,22 @@ func (r *Run) Late(o Outcome, p Policy, now time.Time) (Transition, bool) {
 // begun since: what was believed meanwhile was wrong. False: it is refused.
 func (r *Run) LateBefore(fence int64, wireKey string, o Outcome, now time.Time) (Transition, bool) {
 	next, ok := r.HappenedBefore(StepEnd{Step: StepRun, WireKey: wireKey, Outcome: o}, now)
-	if !ok || r.Steps || !r.takesLate() {
+	if !ok || r.Steps || !r.takesResult(o.Result) {
 		return Transition{}, false
 	}
 	t := r.move(OnLateReport, now)
 	t.Effect = next
 	t.Attempt = &Attempt{Key: r.Key, Fence: fence, LateResult: o.Result, LateError: o.Error, LateAt: now, LateTaken: true}
-	return r.done(t, o, "late report", now), true
+	return r.lateDone(t, o, now), true
+}
+
+// lateDone follows a late report that the whole attempt is done.
+func (r *Run) lateDone(t Transition, o Outcome, now time.Time) Transition {
+	t = r.done(t, o, "late report", now)
+	if r.givenUp() {
+		return r.happenedAfterAll(t, "", now)
+	}
+	return t
 }
 
 // repeatOrPerson follows an open effect that no probe could settle: repeated under the same wire key while the far side

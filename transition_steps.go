@@ -209,7 +209,7 @@ func (r *Run) settled(t Transition, by, note, no string, p Policy, now time.Time
 // again: the caller has compared fence and claim. One that settles nothing is false.
 func (r *Run) LateStep(step string, o Outcome, p Policy, now time.Time) (Transition, bool) {
 	e := r.StepRecord(step)
-	if !r.takesLate() || e == nil || e.Plain || e.Fence != r.Fence || e.State == EffectDone {
+	if !r.takesResult(o.Result) || e == nil || e.Plain || e.Fence != r.Fence || e.State == EffectDone {
 		return Transition{}, false
 	}
 	if e.State != EffectUnknown && o.Result != ResultDone {
@@ -230,7 +230,7 @@ func (r *Run) LateStep(step string, o Outcome, p Policy, now time.Time) (Transit
 // HappenedBefore. While r is running its holder's records are marked instead.
 func (r *Run) LateStepBefore(s StepEnd, p Policy, now time.Time) (Transition, bool) {
 	next, ok := r.HappenedBefore(s, now)
-	if !ok || !r.takesLate() {
+	if !ok || !r.takesResult(s.Outcome.Result) {
 		return Transition{}, false
 	}
 	return r.lateStep(next, p, now), true
@@ -242,10 +242,43 @@ func (r *Run) takesLate() bool {
 	return r.State == Retryable || r.State == Dead && open && r.Reason != ReasonUndoing
 }
 
+// takesResult reports whether r stands so that a late report of an effect with that result can move it: done counts also where a person has
+// ended r, or opened it again, since it was believed that nothing had happened.
+func (r *Run) takesResult(result Result) bool {
+	return r.takesLate() || result == ResultDone && (r.State == Scheduled && r.Attempts > 0 || r.givenUp())
+}
+
+// givenUp reports whether a person has cancelled r, or dismissed its letter.
+func (r *Run) givenUp() bool {
+	return r.State == Cancelled || r.State == Dead && r.Letter != nil && r.Letter.State == LetterDismissed
+}
+
+// happenedAfterAll follows a late report that an effect of r has happened, which a person has given up: he is told by a letter, by which it is
+// undone, or left as it is. step is empty where it is the whole attempt.
+func (r *Run) happenedAfterAll(t Transition, step string, now time.Time) Transition {
+	told := "a late report says that it happened, after the run was given up"
+	if step != "" {
+		told = "a late report says that " + step + " happened, after the run was given up"
+	}
+	c := *r
+	c.Letter = nil // one that he dismissed stays closed
+	t.Close, t.Data, t.Counts = nil, nil, nil
+	t = c.dead(t, LetterFailed, told, now)
+	t.Reason = ReasonCancelled
+	return t
+}
+
 // lateStep moves r by a record that a late report has settled.
 func (r *Run) lateStep(next *StepRecord, p Policy, now time.Time) Transition {
 	t := r.move(OnLateReport, now)
 	t.Steps = []*StepRecord{next}
+	switch {
+	case r.givenUp():
+		return r.With(next).happenedAfterAll(t, next.Step, now)
+	case r.State == Scheduled:
+		t.To, t.Reason, t.Due = Scheduled, r.Reason, r.Due
+		return t
+	}
 	c := r.With(next)
 	if len(c.OpenSteps()) > 0 {
 		if r.State == Dead {

@@ -889,6 +889,25 @@ func TestArrows(t *testing.T) {
 		take(r, m)
 	}
 
+	for _, words := range []string{"scheduled not_done", "cancelled not_done", "dead not_done L:failed"} {
+		r := runFrom(t, words)
+		if r.Attempts = 1; r.Letter != nil {
+			r.Letter.State = LetterDismissed
+		}
+		for _, steps := range []bool{false, true} {
+			if r.Steps = steps; steps {
+				r.Records, r.Effect = []*StepRecord{{Key: r.Key, Step: "charge", State: EffectNotDone, Generation: 1, Order: 1, Tries: 1, FirstAt: noon}}, nil
+			}
+			m, ok := r.LateBefore(1, r.WireKey(), Outcome{Result: ResultDone}, noon)
+			if steps {
+				m, ok = r.LateStepBefore(StepEnd{Step: "charge", WireKey: r.Key.WireKey("charge", 1), Outcome: Outcome{Result: ResultDone}}, Policy{}, noon)
+			}
+			if !ok {
+				t.Fatalf("%s, steps %v: not taken", words, steps)
+			}
+			take(r, m)
+		}
+	}
 	for _, m := range fanoutMoves(t) {
 		take(m.run, m.Transition)
 	}

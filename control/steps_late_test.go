@@ -127,3 +127,95 @@ func TestALateEndOfAStepThatWasNotBegunAgain(t *testing.T) {
 		})
 	}
 }
+
+// What was believed not to have happened is given up by a person, or opened again, and then the first try says that it did: he is told, and
+// nothing begins it again. A step is told as such, work that is one effect as a whole.
+func TestALateDoneOfWhatWasGivenUp(t *testing.T) {
+	for _, job := range []string{"steps", "whole"} {
+		for _, since := range []string{"cancelled", "dismissed", "reopened"} {
+			t.Run(job+", "+since, func(t *testing.T) { each(t, func(b *bench) { b.givenUp(job, since) }) })
+		}
+	}
+}
+
+func (b *bench) givenUp(job, since string) {
+	t, k := b.t, daybook.Key(job+":2026-10-26")
+	t.Helper()
+	b.job(daybook.Job{Name: job, Schedule: "0 2 * * *", Window: daybook.Day, Effects: daybook.Once, Steps: job == "steps"})
+	b.at(utc("2026-10-26T12:00:00"))
+	step, wireKey, told := daybook.StepRun, string(k), "it"
+	if job == "steps" {
+		step, wireKey, told = "charge", string(k)+"#charge", "charge"
+		b.unknownSteps(k, step)
+	} else {
+		b.unknown(k)
+	}
+	first := b.run(k).ID()
+	if _, err := b.Resolve(b.ctx, ops, k, control.Word{Step: step, As: daybook.AsNotDone}, "looked too early"); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	switch since {
+	case "cancelled":
+		_, err = b.Cancel(b.ctx, ops, k, "the customer left")
+	case "reopened":
+		if _, err = b.Cancel(b.ctx, ops, k, "the customer left"); err == nil {
+			_, err = b.Reopen(b.ctx, ops, k, "he is back")
+		}
+	case "dismissed":
+		b.end(k, daybook.Outcome{Result: daybook.ResultPermanent, Error: "card declined"})
+		_, err = b.Dismiss(b.ctx, ops, k, "the customer left")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := daybook.Outcome{Result: daybook.ResultDone, Data: []byte(`"ch_1"`)}
+	if job == "steps" {
+		_, err = b.StepEnded(b.ctx, first, daybook.StepEnd{Step: step, Try: 1, WireKey: wireKey, Outcome: done})
+	} else {
+		_, err = b.Report(b.ctx, first, done)
+	}
+	r := b.run(k)
+	if e := r.StepRecord(step); err != nil || e.State != daybook.EffectDone || e.WireKey() != wireKey || string(e.Data) != `"ch_1"` {
+		t.Fatalf("%v, %s, %+v", err, r.State, e)
+	}
+	if since == "reopened" {
+		b.endsWithoutIt(r, job == "whole")
+		return
+	}
+	if l := r.Letter; r.State != daybook.Dead || l == nil || l.State != daybook.LetterOpen || l.Kind != daybook.LetterFailed || l.Error != "a late report says that "+told+" happened, after the run was given up" {
+		t.Fatalf("%s, letter %+v", r.State, l)
+	}
+	list, err := b.s.Alerts(b.ctx, true, 0)
+	if err != nil || len(list) == 0 || list[len(list)-1].Kind != daybook.AlertDeadLetter || list[len(list)-1].Key != k {
+		t.Errorf("alerts %+v %v", list, err)
+	}
+	if _, err := b.Replay(b.ctx, ops, []daybook.Key{k}, ""); err != nil {
+		t.Fatal(err)
+	}
+	b.endsWithoutIt(b.run(k), false)
+}
+
+// endsWithoutIt fails the test unless the effect of a run is not begun again.
+func (b *bench) endsWithoutIt(r *daybook.Run, over bool) {
+	b.t.Helper()
+	if over {
+		if r.State != daybook.Done {
+			b.t.Errorf("%s is %s", r.Key, r.State)
+		}
+		return
+	}
+	runs, err := b.s.Claim(b.ctx, daybook.Claim{Node: "n1", Lane: daybook.LaneLive, Limit: 1, Key: r.Key, Lease: b.now.Add(aMinute), NewID: storetest.NewID}, b.now)
+	if err != nil || len(runs) != 1 {
+		b.t.Fatalf("%d claimed, %v", len(runs), err)
+	}
+	if !r.Steps {
+		if _, ok := runs[0].Begin(b.policy(r.Key), b.now); ok {
+			b.t.Error("it is begun again")
+		}
+		return
+	}
+	if a, err := b.ComeTo(b.ctx, runs[0].ID(), daybook.StepAsk{Step: "charge"}); err != nil || a.Do != daybook.StepSkip {
+		b.t.Errorf("%+v %v", a, err)
+	}
+}

@@ -57,6 +57,8 @@ var zhStored = map[string]string{
 	"timed out": "超时",
 	"cancelled": "已取消",
 	"the ledger was put back to %s and forgot what happened after it: whether this happened is unknown": "账本被恢复到%s，忘了其后发生的事：这件事是否发生未知",
+	"a late report says that it happened, after the run was given up":                                   "迟到的报告说它已发生，而这个运行此前已被放弃",
+	"a late report says that %s happened, after the run was given up":                                   "迟到的报告说%s已发生，而这个运行此前已被放弃",
 	"a late report says that it is done under %s, and it was begun again under %s":                      "迟到的报告说它已在%s下完成，而它又在%s下重新开始",
 	"the far side has it under %s and under %s":                                                         "对方系统在%s和%s下都有它",
 	"counted: %s, now %s":             "计数：%s，现在%s",
