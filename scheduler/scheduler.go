@@ -6,6 +6,7 @@ package scheduler
 import (
 	"container/heap"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -19,7 +20,8 @@ import (
 
 // Limits of one piece of work.
 const (
-	plansPerTick   = 500  // jobs planned in one transaction
+	plansPerTick   = 1000 // jobs planned in one piece of work
+	plansPerWrite  = 500  // and in one transaction of those; the transactions of a piece of work are written side by side
 	windowsPerPlan = 5000 // windows of one job decided in one transaction; what is left comes next
 	scanEvery      = 24 * time.Hour
 	scanPause      = time.Minute // before a scan that could not be finished is tried again
@@ -185,7 +187,7 @@ func (s *Scheduler) endRevision(ctx context.Context, st daybook.JobState, after 
 	e := &entry{Job: before, home: st.Home, revision: st.Revision, cursor: st.Cursor, since: st.FirstSeen, counts: st.Since, index: -1}
 	for e.cursor.Before(now) && st.Home == s.o.Home { // what `daybook once` did was planned by nobody
 		at := e.cursor
-		if _, err := s.plan(ctx, []*entry{e}, now); err != nil || !e.cursor.After(at) {
+		if _, _, err := s.plan(ctx, []*entry{e}, now); err != nil || !e.cursor.After(at) {
 			s.o.Log.Warn("what the definition before owed is not decided", "job", st.Name, "err", err)
 			return nil
 		}
@@ -306,11 +308,9 @@ func (s *Scheduler) Tick(ctx context.Context, now time.Time) (more bool, err err
 	}
 	if len(due) > 0 {
 		full := len(due) == plansPerTick
-		again, err := s.plan(ctx, due, now)
-		if err != nil {
-			for _, e := range due {
-				s.queue.put(e)
-			}
+		again, left, err := s.plan(ctx, due, now)
+		for _, e := range left {
+			s.queue.put(e)
 		}
 		return again || full, err
 	}
@@ -351,38 +351,39 @@ func (s *Scheduler) Next() (at time.Time, ok bool) {
 	return s.queue[0].next, true
 }
 
-// plan decides entries up to now in one transaction, and puts each back into the queue. again says that one of them has
-// windows left.
-func (s *Scheduler) plan(ctx context.Context, due []*entry, now time.Time) (again bool, err error) {
+// plan decides entries up to now and puts each back into the queue. again says that one of them has windows left. Entries that are
+// left could not be decided.
+func (s *Scheduler) plan(ctx context.Context, due []*entry, now time.Time) (again bool, left []*entry, err error) {
 	if err := s.frozen(ctx, now); err != nil {
-		return false, err
+		return false, due, err
 	}
 	plans := make([]*daybook.Plan, 0, len(due))
-	planned := make([]*entry, 0, len(due))
+	entries := make([]*entry, 0, len(due))
 	for _, e := range due {
 		var p *daybook.Plan
 		if err := guarded(func() { p = s.prepare(e, now) }); err != nil {
 			s.faulty(ctx, e, err, now)
 			continue
 		}
-		plans, planned = append(plans, p), append(planned, e)
+		plans, entries = append(plans, p), append(entries, e)
 	}
-	if len(plans) == 0 {
-		return false, nil
-	}
-	done, err := s.store.Plan(ctx, plans, now)
-	if err != nil {
-		return false, err
-	}
-	started := 0
-	for i, e := range planned {
-		started += done[i].Started
-		again = s.planned(ctx, e, done[i], now) || again
+	started, at := 0, 0
+	for _, w := range s.write(ctx, plans, now) {
+		part := entries[at : at+len(w.plans)]
+		at += len(part)
+		if w.err != nil {
+			left, err = append(left, part...), errors.Join(err, w.err)
+			continue
+		}
+		for i, e := range part {
+			started += w.done[i].Started
+			again = s.planned(ctx, e, w.done[i], now) || again
+		}
 	}
 	if started > 0 {
 		s.o.Woke()
 	}
-	return again, nil
+	return again, left, err
 }
 
 // planned takes in what became of a plan.
