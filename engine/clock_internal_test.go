@@ -58,13 +58,15 @@ func TestH37OneClockForAll(t *testing.T) {
 					t.Fatal(err)
 				}
 				for {
-					if _, err := (executor.Claims{Executor: e.exec}).Tick(t.Context(), e.clock.Now()); err != nil {
-						t.Fatal(err)
+					for _, s := range []daybook.Service{executor.Ends{Executor: e.exec}, executor.Claims{Executor: e.exec}} {
+						if _, err := s.Tick(t.Context(), e.clock.Now()); err != nil {
+							t.Fatal(err)
+						}
 					}
 					if e.exec.InFlight() == 0 {
 						break
 					}
-					<-e.exec.Woken() // it ended
+					<-e.exec.Endings()
 				}
 				runs, err := e.store.Runs(t.Context(), daybook.Filter{Limit: 10})
 				if err != nil {

@@ -160,6 +160,7 @@ func unheard(k daybook.Key, u *executor.Unwritten) error {
 func (e *Engine) attending() []loop.Item {
 	return append(e.recalling(), []loop.Item{
 		{Name: "claims", Service: executor.Claims{Executor: e.exec}, Every: time.Second, Wake: e.exec.Woken()},
+		{Name: "ends", Service: executor.Ends{Executor: e.exec}, Every: time.Second, Wake: e.exec.Endings()},
 		{Name: "leases", Service: executor.Leases{Executor: e.exec}, Every: e.exec.Every()},
 		{Name: "rescue", Service: &executor.Rescue{Executor: e.exec}, Every: e.exec.Every()},
 		{Name: "beat", Service: service(func(ctx context.Context, now time.Time) (bool, error) { return false, e.beat(ctx, now) }), Every: beatEvery},

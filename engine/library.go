@@ -235,6 +235,7 @@ func (e *Engine) RunDue(ctx context.Context) error {
 		default:
 			select {
 			case <-e.exec.Woken():
+			case <-e.exec.Endings():
 			case <-e.wakeRecall: // what is under way waits for it
 			case <-ctx.Done():
 				return ctx.Err()
@@ -250,7 +251,7 @@ func (e *Engine) turn(ctx context.Context) (again bool, err error) {
 			return false, err
 		}
 	}
-	for _, s := range []daybook.Service{planner{e}, &e.rescue, e.doubts, executor.Claims{Executor: e.exec}, e.fans} {
+	for _, s := range []daybook.Service{planner{e}, &e.rescue, e.doubts, executor.Ends{Executor: e.exec}, executor.Claims{Executor: e.exec}, e.fans} {
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}

@@ -95,6 +95,9 @@ const (
 	uncalledPoll = time.Second
 )
 
+// gatherEnds is how long an end is not written, where others may end meanwhile: a commit is not for one of a thousand.
+const gatherEnds = 2 * time.Millisecond
+
 // claims polls less while calls come.
 type claims struct {
 	executor.Claims
@@ -127,6 +130,7 @@ func (p planner) Tick(ctx context.Context, now time.Time) (bool, error) {
 func (e *Engine) working() []loop.Item {
 	return append(e.recalling(), []loop.Item{
 		{Name: "claims", Service: claims{executor.Claims{Executor: e.exec}, e}, Every: calledPoll, Wake: e.exec.Woken()},
+		{Name: "ends", Service: executor.Ends{Executor: e.exec, Gather: gatherEnds}, Every: calledPoll, Wake: e.exec.Endings()},
 		{Name: "subjects", Service: e.fans, Every: looksEvery, Wake: e.fans.Woken()},
 		{Name: "leases", Service: executor.Leases{Executor: e.exec}, Every: e.exec.Every()},
 		{Name: "rescue", Service: &executor.Rescue{Executor: e.exec}, Every: e.exec.Every()},

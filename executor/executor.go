@@ -1,6 +1,6 @@
 // Package executor claims due runs, has their runners do the work, and turns how it ended into a transition. It also
 // rescues what nobody reported. It decides nothing itself: the rules are those of the root package. It is called by the
-// loop, as three services: Claims, Leases and Rescue.
+// loop, as four services: Claims, Ends, Leases and Rescue.
 package executor
 
 import (
@@ -68,18 +68,23 @@ type Options struct {
 
 // Executor does the work of one process.
 type Executor struct {
-	store daybook.Claimer
-	o     Options
-	wake  chan struct{}
-	due   atomic.Bool // somebody says that something is due
+	store   daybook.Claimer
+	o       Options
+	wake    chan struct{} // there may be something to claim
+	due     atomic.Bool   // somebody says that something is due
+	endings chan struct{} // there is something to write
+
+	writing sync.Mutex // held while ends are written: one batch at a time
 
 	mu       sync.Mutex
 	flights  map[daybook.Key]*flight
 	reports  []*flight // ended, not yet written
+	atWork   int       // attempts and questions that have not ended
 	stopping bool
 	attended daybook.Key   // see Attend
 	bar      bool          // something stands in the way of claiming
 	full     bool          // the last claim filled its slots: there is likely more
+	waits    bool          // a claim waits until ends are written
 	next     time.Time     // when a run is due next, as the ledger said last; zero: none is
 	lost     string        // the id of a claim whose answer was lost: it may have taken runs
 	away     error         // why the ends could not be written the last time; nil: they were
@@ -119,41 +124,52 @@ func New(store daybook.Claimer, o Options) *Executor {
 	if o.Ended == nil {
 		o.Ended = func() {}
 	}
-	return &Executor{store: store, o: o, wake: make(chan struct{}, 1), flights: make(map[daybook.Key]*flight), landed: make(chan struct{})}
+	return &Executor{store: store, o: o, wake: make(chan struct{}, 1), endings: make(chan struct{}, 1), flights: make(map[daybook.Key]*flight), landed: make(chan struct{})}
 }
 
-// Woken is signalled when there is something to claim or to write.
+// Woken is signalled when there may be something to claim.
 func (x *Executor) Woken() <-chan struct{} { return x.wake }
 
 // Wake is for whoever may have made something due: it is claimed soon.
 func (x *Executor) Wake() {
 	x.due.Store(true)
-	x.call()
+	signal(x.wake)
 }
 
-// call makes Claims be called soon.
-func (x *Executor) call() {
+// Endings is signalled when there is something to write.
+func (x *Executor) Endings() <-chan struct{} { return x.endings }
+
+func signal(c chan<- struct{}) {
 	select {
-	case x.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
 
-// Claims is the service that writes ends and claims what is due.
+// Claims is the service that claims what is due. While ends are written, more is claimed beside that.
 type Claims struct{ *Executor }
 
 // Tick implements daybook.Service.
 func (c Claims) Tick(ctx context.Context, now time.Time) (more bool, err error) {
 	x := c.Executor
-	wrote, err := x.write(ctx)
-	if err != nil {
-		return false, err
-	}
-	if x.barred() {
-		return wrote, nil // no error, which would put off the next ends
+	if x.behind() || x.barred() {
+		return false, nil
 	}
 	claimed, err := x.claimLanes(ctx, now)
-	return wrote || claimed > 0, err
+	return claimed > 0, err
+}
+
+// behind reports whether more ends wait to be written than twice as many runs as may be at work, or the ledger did not take them: then
+// nothing is claimed until they are written.
+func (x *Executor) behind() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	slots := 0
+	for _, n := range x.o.Slots {
+		slots += n
+	}
+	x.waits = x.away != nil || len(x.reports) > 0 && len(x.reports) >= 2*slots
+	return x.waits
 }
 
 // claimPoll is how often it is asked for what is due while nobody says when that is.
@@ -189,18 +205,21 @@ func (x *Executor) barred() bool {
 
 // claimLanes claims lane by lane, where there are free slots and something is due.
 func (x *Executor) claimLanes(ctx context.Context, now time.Time) (claimed int, err error) {
+	x.mu.Lock()
+	full := x.full
+	x.mu.Unlock()
 	free := map[daybook.Lane]int{daybook.LaneLive: x.free(daybook.LaneLive), daybook.LaneBackfill: x.free(daybook.LaneBackfill)}
 	if free[daybook.LaneLive]+free[daybook.LaneBackfill] == 0 {
 		return 0, nil
 	}
-	if !x.full && x.lost == "" && x.due.Swap(false) && free[daybook.LaneLive] > 0 { // no need to ask first
+	if !full && x.lost == "" && x.due.Swap(false) && free[daybook.LaneLive] > 0 { // no need to ask first
 		if claimed, err = x.claim(ctx, daybook.LaneLive, free[daybook.LaneLive], now); err != nil || claimed > 0 {
-			x.full = claimed == free[daybook.LaneLive]
+			x.filled(claimed == free[daybook.LaneLive])
 			return claimed, err
 		}
 	}
 	var due map[daybook.Lane]time.Time
-	if !x.full && x.lost == "" {
+	if !full && x.lost == "" {
 		if due, err = x.store.NextDue(ctx, x.o.Home); err != nil {
 			return 0, err
 		}
@@ -211,7 +230,7 @@ func (x *Executor) claimLanes(ctx context.Context, now time.Time) (claimed int, 
 			}
 		}
 	}
-	full := false
+	full = false
 	for _, lane := range []daybook.Lane{daybook.LaneLive, daybook.LaneBackfill} {
 		if at := due[lane]; free[lane] == 0 || due != nil && (at.IsZero() || at.After(now)) {
 			continue
@@ -223,8 +242,15 @@ func (x *Executor) claimLanes(ctx context.Context, now time.Time) (claimed int, 
 		claimed += n
 		full = full || n == free[lane]
 	}
-	x.full = full
+	x.filled(full)
 	return claimed, nil
+}
+
+// filled notes whether a claim filled its slots.
+func (x *Executor) filled(full bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.full = full
 }
 
 // claim fills the free slots of a lane.
@@ -325,6 +351,7 @@ func (x *Executor) launch(ctx context.Context, r *daybook.Run, now time.Time) {
 	f := &flight{run: r, cancel: cancel, renewed: now, question: r.Asking != ""}
 	x.mu.Lock()
 	x.flights[r.Key] = f
+	x.atWork++
 	if x.stopping {
 		cancel(daybook.ErrShutdown)
 	}
@@ -334,6 +361,9 @@ func (x *Executor) launch(ctx context.Context, r *daybook.Run, now time.Time) {
 		if f.question {
 			x.question(ctx, f)
 		} else if x.attempt(ctx, f); x.outlived(f) {
+			x.mu.Lock()
+			x.atWork--
+			x.mu.Unlock()
 			return
 		}
 		x.over(f)
@@ -342,11 +372,18 @@ func (x *Executor) launch(ctx context.Context, r *daybook.Run, now time.Time) {
 
 // over hands an ended flight to the next write.
 func (x *Executor) over(f *flight) {
+	ended := x.o.Clock()
 	x.mu.Lock()
-	f.ended = x.o.Clock()
+	f.ended = ended
 	x.reports = append(x.reports, f)
+	if f.adopted == "" {
+		x.atWork--
+	}
+	tells := len(x.reports) == 1 || x.whole()
 	x.mu.Unlock()
-	x.call()
+	if tells {
+		signal(x.endings)
+	}
 }
 
 // drop forgets a flight.
@@ -380,7 +417,7 @@ func (x *Executor) Stop(ctx context.Context) error {
 		}
 	}
 	x.mu.Unlock()
-	x.call()
+	signal(x.endings)
 	for {
 		x.mu.Lock()
 		n, landed := len(x.flights), x.landed

@@ -204,6 +204,7 @@ func (r *room) trigger(date string) daybook.Key {
 // claims lets the executor claim, and waits until everything that does not stay has come back and is written.
 func (r *room) claims() {
 	r.t.Helper()
+	r.tick(executor.Ends{Executor: r.Executor})
 	r.tick(executor.Claims{Executor: r.Executor})
 }
 
@@ -221,7 +222,7 @@ func (r *room) settles() {
 	defer cancel()
 	for r.claims(); r.InFlight() > 0; r.claims() {
 		select {
-		case <-r.Woken():
+		case <-r.Endings():
 		case <-ctx.Done():
 			r.t.Fatal("it does not settle")
 		}
@@ -509,12 +510,10 @@ func TestQuestionOfOneWhoIsGone(t *testing.T) {
 	})
 }
 
-// claimsNothing writes what ended, on a clock on which nothing is due.
+// claimsNothing writes what ended.
 func (r *room) claimsNothing() {
 	r.t.Helper()
-	if _, err := (executor.Claims{Executor: r.Executor}).Tick(r.t.Context(), T0.Add(-time.Hour)); err != nil {
-		r.t.Fatal(err)
-	}
+	r.tick(executor.Ends{Executor: r.Executor})
 }
 
 // What outlived its daybook is waited for; its report counts, else nobody reported. A person's wish and the timeout end

@@ -9,8 +9,68 @@ import (
 	"github.com/daybook-run/daybook"
 )
 
+// Ends is the service that writes ends.
+type Ends struct {
+	*Executor
+	// Gather is how long an end waits for those of others that are at work, to be written with them. Zero: it does not wait.
+	Gather time.Duration
+}
+
+// Tick implements daybook.Service.
+func (e Ends) Tick(ctx context.Context, _ time.Time) (more bool, err error) {
+	x := e.Executor
+	x.gather(ctx, e.Gather)
+	x.mu.Lock()
+	free := len(x.reports) > 0 && x.full
+	x.mu.Unlock()
+	if free {
+		signal(x.wake) // to claim, while these are written, for the slots that they have left
+	}
+	wrote, err := x.write(ctx)
+	if !wrote {
+		return false, err
+	}
+	x.mu.Lock()
+	claims := !x.full || x.waits
+	x.mu.Unlock()
+	if claims {
+		signal(x.wake) // what has ended may have made something due
+	}
+	return true, nil
+}
+
+// gather waits for ends to be written together, as long as there is one and others may follow.
+func (x *Executor) gather(ctx context.Context, most time.Duration) {
+	if most <= 0 || !x.more() {
+		return
+	}
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	for x.more() {
+		select {
+		case <-x.endings:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// more reports whether there are ends to be written, and others that may soon come.
+func (x *Executor) more() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.reports) > 0 && !x.whole() && !x.stopping
+}
+
+// whole reports whether the ends that wait fill a write, or nobody is left who could add to them.
+func (x *Executor) whole() bool { return x.atWork == 0 || len(x.reports) >= reportBatch }
+
 // write records the ends of flights, all that are there in one transaction.
 func (x *Executor) write(ctx context.Context) (wrote bool, err error) {
+	x.writing.Lock()
+	defer x.writing.Unlock()
 	x.mu.Lock()
 	batch := x.reports
 	if len(batch) > reportBatch {
@@ -51,7 +111,9 @@ func (x *Executor) write(ctx context.Context) (wrote bool, err error) {
 		}
 	}
 	x.mu.Lock()
-	x.reports = append(x.reports[:0:0], x.reports[len(batch):]...)
+	if x.reports = append(x.reports[:0:0], x.reports[len(batch):]...); len(x.reports) > 0 {
+		signal(x.endings)
+	}
 	x.mu.Unlock()
 	for _, f := range batch {
 		if f.decide != nil || f.outcome.Recorded {

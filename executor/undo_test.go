@@ -30,7 +30,7 @@ func TestAnUndoThatIsDeclaredOver(t *testing.T) {
 				storetest.Apply(t.Context(), t, s, m)
 				gone.starts(2)
 				select {
-				case <-gone.Woken(): // it is over, and not written
+				case <-gone.Endings(): // it is over, and not written
 				case <-t.Context().Done():
 				}
 				if how == "result file" {

@@ -42,6 +42,7 @@ type process struct {
 	services []*service
 	planner  *service
 	claims   *service
+	ends     *service
 }
 
 // attempt is one try of a run.
@@ -118,8 +119,9 @@ func (w *World) node(name string) *process {
 	p.control = control.New(p.ledger, p.desk(func() { p.exec.Wake(); p.fans.Wake() }))
 	prune := pruner.New(p.ledger, pruner.Options{Retention: daybook.Retention{Log: 36 * time.Hour}, Every: 6 * time.Hour, Batch: 5})
 	p.claims = &service{name: "claims", tick: executor.Claims{Executor: p.exec}.Tick}
+	p.ends = &service{name: "ends", tick: executor.Ends{Executor: p.exec}.Tick}
 	p.planner = &service{name: "scheduler", tick: p.plan}
-	p.services = []*service{p.planner, p.claims,
+	p.services = []*service{p.planner, p.ends, p.claims,
 		{name: "leases", tick: executor.Leases{Executor: p.exec}.Tick},
 		{name: "rescue", tick: (&executor.Rescue{Executor: p.exec}).Tick},
 		{name: "fanout", tick: p.fans.Tick},
@@ -195,6 +197,13 @@ func (p *process) wants(s *service, rows standing) (at time.Time, ok bool) {
 			return at, false
 		}
 		return calendar.Later(w.real(rows.due).Add(time.Second), s.last.Add(min(time.Second<<s.idle, 20*time.Second))), true
+	case "ends":
+		select {
+		case <-p.exec.Endings():
+			return t, true
+		default:
+		}
+		return at, false
 	case "fanout":
 		select {
 		case <-p.fans.Woken():
