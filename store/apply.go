@@ -2,10 +2,7 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"slices"
 
@@ -158,82 +155,6 @@ func seenByRescue(m *daybook.Transition) (lease, began int64) {
 		return -1, -1
 	}
 	return us(m.Lease), us(m.Began)
-}
-
-const takeLive = `WITH v (key, from_state, fence, claim, asking, seen_us, began_us, cancelled_by, marks) AS (/*rows t t b t t b b t b*/)
-DELETE FROM daybook_live WHERE key IN (SELECT v.key FROM v) AND EXISTS (SELECT 1 FROM v WHERE v.key = daybook_live.key
-  AND v.from_state = daybook_live.state AND v.fence = daybook_live.fence AND v.claim = daybook_live.claim AND v.asking = daybook_live.asking
-  AND v.cancelled_by = daybook_live.cancelled_by AND v.marks = daybook_live.marks AND (v.seen_us < 0 OR v.seen_us = daybook_live.lease_us AND v.began_us = daybook_live.begun_us))
-RETURNING key, fence, claim, node, attempts, last_error, serial, denied`
-
-const takeLiveRow = `DELETE FROM daybook_live
-WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4 AND asking = $5 AND ($6 < 0 OR lease_us = $6 AND begun_us = $7) AND cancelled_by = $8 AND marks = $9
-RETURNING key, fence, claim, node, attempts, last_error, serial, denied`
-
-const endRuns = `WITH v (key, state, reason, fence, claim, node, attempts, failures, losses, started_us, ended_us, last_error, result, result_hash, counts, keep, marks, denied) AS
-  (/*rows t t t b t t b b b b b t t t t b b t*/)
-UPDATE daybook_runs SET state = v.state, reason = v.reason, fence = v.fence, claim = v.claim, node = v.node, attempts = v.attempts,
-  failures = v.failures, losses = v.losses, last_error = v.last_error, marks = v.marks, denied = v.denied, pruned_us = 0,
-  started_us = CASE WHEN v.keep = 1 THEN daybook_runs.started_us ELSE v.started_us END,
-  ended_us = CASE WHEN v.keep = 1 THEN daybook_runs.ended_us ELSE v.ended_us END,
-  result = CASE WHEN v.keep = 1 THEN daybook_runs.result ELSE v.result END,
-  result_hash = CASE WHEN v.keep = 1 THEN daybook_runs.result_hash ELSE v.result_hash END,
-  counts = CASE WHEN v.keep = 1 THEN daybook_runs.counts ELSE v.counts END
-FROM v WHERE daybook_runs.key = v.key`
-
-const endRunsRow = `UPDATE daybook_runs SET state = $2, reason = $3, fence = $4, claim = $5, node = $6, attempts = $7,
-  failures = $8, losses = $9, last_error = $12, marks = $17, denied = $18, pruned_us = 0,
-  started_us = CASE WHEN $16 = 1 THEN started_us ELSE $10 END, ended_us = CASE WHEN $16 = 1 THEN ended_us ELSE $11 END,
-  result = CASE WHEN $16 = 1 THEN result ELSE $13 END, result_hash = CASE WHEN $16 = 1 THEN result_hash ELSE $14 END,
-  counts = CASE WHEN $16 = 1 THEN counts ELSE $15 END
-WHERE key = $1`
-
-// liveToRest moves what ends: the row leaves daybook_live, and what it held goes to daybook_runs.
-func (t *tx) liveToRest(ctx context.Context, ts []daybook.Transition, moved map[daybook.Key]bool) error {
-	var rows [][]any
-	byKey := make(map[daybook.Key]*daybook.Transition)
-	for i := range ts {
-		if m := &ts[i]; m.From.Live() && !m.To.Live() {
-			byKey[m.Key] = m
-			seen, began := seenByRescue(m)
-			rows = append(rows, []any{string(m.Key), string(m.From), m.Fence, m.Claim, m.Asking, seen, began, m.CancelledBy, m.Marks})
-		}
-	}
-	var ends [][]any
-	err := t.bulk(ctx, takeLive, rows, func(rows *sql.Rows) error {
-		var k daybook.Key
-		var fence, attempts int64
-		var claim, node, lastError, serial, denied string
-		if err := rows.Scan(&k, &fence, &claim, &node, &attempts, &lastError, &serial, &denied); err != nil {
-			return err
-		}
-		moved[k] = true
-		t.hasEnded(k, serial)
-		end, err := restRow(byKey[k], fence, claim, node, attempts, lastError, denied)
-		ends = append(ends, end)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return t.bulk(ctx, endRuns, ends, nil)
-}
-
-func restRow(m *daybook.Transition, fence int64, claim, node string, attempts int64, lastError, denied string) ([]any, error) {
-	if m.Error != "" {
-		lastError = clean(m.Error, daybook.MaxErrorBytes)
-	}
-	counts, err := countsJSON(m.Counts)
-	return []any{string(m.Key), string(m.To), string(m.Reason), fence, claim, node, attempts, int64(m.Failures), int64(m.Losses),
-		us(m.Began), us(m.At), lastError, cleanJSON(m.Data), digest(m.Data), counts, bit(m.Keep), m.Marks + raises(m), denied}, err
-}
-
-func digest(data json.RawMessage) string {
-	if len(data) == 0 {
-		return ""
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }
 
 const wakeRun = `UPDATE daybook_runs SET state = '', reason = '' WHERE key = $1 AND state = $2 AND fence = $3 AND claim = $4 AND marks = $5 RETURNING serial`

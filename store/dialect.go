@@ -36,9 +36,11 @@ type dialect struct {
 	bulk    func(ctx context.Context, t *tx, text string, rows [][]any, each func(*sql.Rows) error) error
 	// together runs statements that do not depend on each other: see part.
 	together func(ctx context.Context, t *tx, parts []*part) error
-	single   func(statement string) string // one with a mark /*rows*/, for one row
-	busy     func(err error) bool          // try again: another writer was first
-	unique   func(err error) bool
+	// end moves runs that are live to rest, each if it stands as the transition says, and tells which.
+	end    func(ctx context.Context, t *tx, ends []*daybook.Transition, ended func(k daybook.Key, serial string)) error
+	single func(statement string) string // one with a mark /*rows*/, for one row
+	busy   func(err error) bool          // try again: another writer was first
+	unique func(err error) bool
 	// The connection is gone, or the server goes away; and: on this connection nothing can be written. A try that met one of
 	// them was not committed, unless it was the commit that met it.
 	cut, readOnly func(err error) bool

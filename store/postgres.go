@@ -14,7 +14,7 @@ import (
 
 func postgres() *dialect {
 	return &dialect{
-		name: "postgres", rewrite: rewritePostgres, list: listAsArray, bulk: bulkByArrays, together: togetherAtOnce, single: oneRowOf,
+		name: "postgres", rewrite: rewritePostgres, list: listAsArray, bulk: bulkByArrays, together: togetherAtOnce, end: endAtOnce, single: oneRowOf,
 		busy: postgresBusy, unique: func(err error) bool { return sqlState(err) == "23505" }, verify: verifyPostgres,
 		cut: postgresCut, readOnly: func(err error) bool { return sqlState(err) == "25006" }, advice: postgresAdvice, call: callNodes,
 		version: "SELECT 'PostgreSQL ' || current_setting('server_version')",

@@ -12,7 +12,7 @@ import (
 
 func sqlite() *dialect {
 	return &dialect{
-		name: "sqlite", rewrite: rewriteSQLite, list: listAsJSON, bulk: bulkByRow, together: togetherByTurns, single: func(statement string) string { return statement },
+		name: "sqlite", rewrite: rewriteSQLite, list: listAsJSON, bulk: bulkByRow, together: togetherByTurns, end: endByTurns, single: func(statement string) string { return statement },
 		busy: sqliteBusy, unique: sqliteUnique, verify: verifySQLite,
 		cut: never, readOnly: never, advice: func(error) (daybook.Text, bool) { return daybook.Text{}, false },
 		version: "SELECT 'SQLite ' || sqlite_version()",
@@ -24,7 +24,7 @@ func never(error) bool { return false }
 
 // oneRow has the statements of the hot path once more, for one row: for those above SQLite would fill a table of one row
 // each time.
-var oneRow = map[string]string{moveLive: moveLiveRow, takeLive: takeLiveRow, endRuns: endRunsRow, countTriggers: countTrigger, markRuns: markRun,
+var oneRow = map[string]string{moveLive: moveLiveRow, countTriggers: countTrigger, markRuns: markRun,
 	moveCursors: moveCursor, extendCovers: extendCover, insertLive: insertOneLive, insertRuns: intoRuns}
 
 // readAfter has statements whose rows in oneRow return nothing, and what is read after all of them, by the first columns of those
