@@ -13,6 +13,9 @@ import (
 // defineFor works out what a claim says of its job. A job that a file or an application defines is not defined by it: what
 // it says must be the same. One that nobody else defines is completed; without a word about it, it must be known.
 func (c *Control) defineFor(ctx context.Context, p Person, q *ClaimRequest) error {
+	if q.Job == "" {
+		return daybook.Invalid("no job is named").WithHint("give the key, such as renew:2026-10-26, or the job with its window or date")
+	}
 	st, ok, err := c.s.JobState(ctx, q.Job)
 	if err != nil {
 		return err

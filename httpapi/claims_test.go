@@ -306,7 +306,8 @@ func TestTheJobOfAClaim(t *testing.T) {
 	t.Parallel()
 	d := openTimed(t, storetest.SQLite(t))
 	for body, says := range map[string]string{
-		`{"key":"new:2026-03-02"}`:                                      "nothing says its time zone",
+		`{}`:                       "no job is named",
+		`{"key":"new:2026-03-02"}`: "nothing says its time zone",
 		`{"key":"new:2026-03-02","timezone":"Berlin"}`:                  "Berlin",
 		`{"job":"new","timezone":"UTC"}`:                                "",
 		`{"key":"new:2026-W99","timezone":"UTC"}`:                       `\"kind\": \"event\"`,

@@ -45,6 +45,10 @@ func newOnce(a *app) *cobra.Command {
 			return nil
 		},
 	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { // 2 would be the code of the command
+		a.flags.json = true
+		return &coded{code: daybook.ExitDaybook, err: flagError(cmd, err)}
+	})
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&o.job, "job", "", "name of the job (required)")
