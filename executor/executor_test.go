@@ -793,7 +793,7 @@ func TestALineRescuesForOthers(t *testing.T) {
 					t.Fatal(ok, err)
 				}
 				gone.works(1)
-				line := executor.New(s, executor.Options{Node: "line", Home: daybook.HomeOnce, Lease: lease, NewID: storetest.NewID, Clock: gone.clock,
+				line := executor.New(s, executor.Options{Node: "line", Home: daybook.HomeOnce, Lease: lease, NewID: storetest.NewID, Clock: gone.clock, Dir: t.TempDir(), Survivor: gone,
 					Work: func(string) (executor.Work, bool) { return executor.Work{}, false }})
 				if c.attend {
 					line.Attend(k)
@@ -809,6 +809,28 @@ func TestALineRescuesForOthers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An application that has no directory on the host cannot see a command that outlived its serve, which would adopt it when it is back.
+func TestAnApplicationWaitsForThoseWhoSeeSurvivors(t *testing.T) {
+	storetest.Each(t, func(_ context.Context, t *testing.T, s *store.Store) {
+		gone := newRoom(t, s, nil, nil, t.TempDir())
+		gone.stays = true
+		k := gone.trigger("2026-03-01")
+		gone.starts(1)
+		app := &executor.Rescue{Executor: executor.New(s, executor.Options{Node: "app", Home: "app", Lease: lease, NewID: storetest.NewID, Clock: gone.clock,
+			Work: func(string) (executor.Work, bool) { return executor.Work{}, false }})}
+		gone.tick(app)
+		for range 5 {
+			gone.passes(lease / 3)
+			gone.tick(app)
+			gone.is(k, daybook.Running, "")
+		}
+		gone.passes(lease / 3)
+		gone.tick(app)
+		gone.is(k, daybook.Dead, "")
+		close(gone.leave)
+	})
 }
 
 // Work that was given up and goes on in this process has no second attempt beside it; once it has returned, the run goes on.

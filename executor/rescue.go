@@ -55,6 +55,7 @@ func (s *Rescue) Tick(ctx context.Context, now time.Time) (more bool, err error)
 		switch {
 		case s.flying(r):
 		case r.Lease.After(now) && !s.stood(r, now, waiting):
+		case s.leaves(r, now):
 		case r.Asking != "":
 			questions = append(questions, r)
 		default:
@@ -114,6 +115,13 @@ func (s *Rescue) flying(r *daybook.Run) bool {
 	defer s.mu.Unlock()
 	f, ok := s.flights[r.Key]
 	return ok && f.run.Fence == r.Fence && f.run.Claim == r.Claim && (f.ended.IsZero() || s.last.Sub(f.ended) < s.o.Lease)
+}
+
+// leaves reports whether others are waited for, another lease long, who can see whether the command of the run lives: this process has
+// no directory of this host, and the run would not be claimed here anyway.
+func (s *Rescue) leaves(r *daybook.Run, now time.Time) bool {
+	over := now.Sub(r.Lease)
+	return s.o.Dir == "" && r.Home != s.o.Home && over >= 0 && over < s.o.Lease
 }
 
 // stood reports whether a lease that ends too late has stood unrenewed for the length of a true one.
