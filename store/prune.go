@@ -9,12 +9,11 @@ import (
 )
 
 // What may be emptied: runs that ended long ago, or lie beyond the newest so many of their job. A run with an open letter
-// is kept whole. The index on unpruned runs makes both look-ups independent of history; it has the instant at which a run was made, which
-// is before its end and never changes, so that no end has to write it. Of runs that ended at one instant
+// is kept whole. The index on unpruned runs makes both look-ups independent of history. Of runs that ended at one instant
 // the key decides which is newer, so that a limit by number never takes more than it must.
-const selectOld = `SELECT r.key FROM daybook_runs r WHERE r.job = $1 AND r.pruned_us = 0 AND r.created_us <= $2 AND r.ended_us > 0 AND r.ended_us <= $2
+const selectOld = `SELECT r.key FROM daybook_runs r WHERE r.job = $1 AND r.pruned_us = 0 AND r.ended_us > 0 AND r.ended_us <= $2
   AND (r.ended_us < $2 OR r.key <= $3)
-  AND r.state <> '' AND NOT EXISTS (SELECT 1 FROM daybook_letters d WHERE d.key = r.key AND d.state = 'open') ORDER BY r.created_us LIMIT $4`
+  AND r.state <> '' AND NOT EXISTS (SELECT 1 FROM daybook_letters d WHERE d.key = r.key AND d.state = 'open') ORDER BY r.ended_us LIMIT $4`
 
 // Locked, a run cannot go live again before its logs are gone.
 const lockOld = selectOld + ` /*lock*/`

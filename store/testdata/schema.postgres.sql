@@ -320,10 +320,10 @@ daybook_runs.marks bigint not null default 0
 daybook_runs.fans bigint not null default 0
 daybook_runs.listed bigint not null default 0
 daybook_runs.denied text not null default ''::text
-CREATE INDEX daybook_runs_children ON public.daybook_runs USING btree (parent) WHERE (parent <> ''::text);
+CREATE INDEX daybook_runs_children ON public.daybook_runs USING btree (parent, state) WHERE (parent <> ''::text);
 CREATE INDEX daybook_runs_date ON public.daybook_runs USING btree (date) WHERE (parent = ''::text);
 CREATE UNIQUE INDEX daybook_runs_pkey ON public.daybook_runs USING btree (key);
-CREATE INDEX daybook_runs_unpruned ON public.daybook_runs USING btree (job, created_us) WHERE (pruned_us = 0);
+CREATE INDEX daybook_runs_unpruned ON public.daybook_runs USING btree (job, ended_us) WHERE ((pruned_us = 0) AND (ended_us > 0));
 CREATE INDEX daybook_runs_window ON public.daybook_runs USING btree (job, start_us) WHERE (parent = ''::text);
 daybook_sends.key text collate C not null
 daybook_sends.alert text collate C not null

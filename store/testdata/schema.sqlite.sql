@@ -318,9 +318,9 @@ CREATE TABLE daybook_runs (
   counts         TEXT   NOT NULL DEFAULT '',
   pruned_us      BIGINT NOT NULL DEFAULT 0
 , marks BIGINT NOT NULL DEFAULT 0, fans   BIGINT NOT NULL DEFAULT 0, listed BIGINT NOT NULL DEFAULT 0, denied TEXT NOT NULL DEFAULT '');
-CREATE INDEX daybook_runs_children ON daybook_runs (parent) WHERE parent <> '';
+CREATE INDEX daybook_runs_children ON daybook_runs (parent, state) WHERE parent <> '';
 CREATE INDEX daybook_runs_date ON daybook_runs (date) WHERE parent = '';
-CREATE INDEX daybook_runs_unpruned ON daybook_runs (job, created_us) WHERE pruned_us = 0;
+CREATE INDEX daybook_runs_unpruned ON daybook_runs (job, ended_us) WHERE pruned_us = 0 AND ended_us > 0;
 CREATE INDEX daybook_runs_window ON daybook_runs (job, start_us) WHERE parent = '';
 CREATE TABLE daybook_sends (
   key      TEXT  NOT NULL PRIMARY KEY, -- al_91/phone/1
