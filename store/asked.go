@@ -46,6 +46,7 @@ type asked struct {
 	formerly  []string     // those names, of a key without a row under the job's own
 	renamedTo string       // the job that carries on what stands under this one's name
 	frozen    bool         // a freeze of the ledger is not over
+	held      bool         // somebody makes its job stand still: of a key without a row, asked by one who must not wait
 	lapse     int64        // number of the newest lapse of the ledger
 }
 
@@ -118,7 +119,8 @@ func (k *knock) learn(rows *sql.Rows) (err error) {
 		}
 		as.Standing = standingOf(as.found, k.hash)
 	}
-	k.asked, k.apart = as, held != 0 && !k.wait
+	as.held = held != 0 && !k.wait
+	k.asked, k.apart = as, as.held
 	return nil
 }
 

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/daybook-run/daybook"
@@ -15,6 +16,10 @@ import (
 // sharedPayload is from how many bytes on a payload goes by itself: a thousand of them are held in memory at once.
 const sharedPayload = 16 << 10
 
+// heldUpLimit is how many triggers wait at the same time for whoever makes their jobs stand still. Each has a connection meanwhile, and
+// there must be some for all others.
+const heldUpLimit = 4
+
 // answer has a trigger answered.
 func (s *Store) answer(ctx context.Context, k *knock) error {
 	what := "trigger " + string(k.asks.Key)
@@ -22,6 +27,14 @@ func (s *Store) answer(ctx context.Context, k *knock) error {
 		err := s.knocking.do(ctx, what, k)
 		if err == nil && !k.apart || err != nil && (ctx.Err() != nil || k.with < 2 || k.whole || s.concernsAll(err)) {
 			return err
+		}
+	}
+	if k.held {
+		select {
+		case s.heldUp <- struct{}{}:
+			defer func() { <-s.heldUp }()
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", what, ctx.Err())
 		}
 	}
 	return s.answerAll(ctx, what, true, func() []*knock { return []*knock{k} })

@@ -181,7 +181,7 @@ func TestAJobThatIsHeldUpHoldsUpNoOther(t *testing.T) {
 	}()
 	waiting(1)
 
-	alone := ask(held, 1, daybook.Refused) // by itself
+	waits := []chan error{ask(held, 1, daybook.Refused)} // by itself
 	waiting(2)
 	first, goOn := make(chan struct{}), make(chan struct{})
 	f.Add(faultstore.Rule{Op: faultstore.Commit, Nth: 1, Hook: func(context.Context, faultstore.Call) error { close(first); <-goOn; return nil }})
@@ -192,7 +192,7 @@ func TestAJobThatIsHeldUpHoldsUpNoOther(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal(late)
 	}
-	among := ask(held, 2, daybook.Refused) // among several
+	waits = append(waits, ask(held, 2, daybook.Refused)) // among several
 	for i := range 5 {
 		others = append(others, ask(other, i+2, daybook.Started))
 	}
@@ -200,7 +200,8 @@ func TestAJobThatIsHeldUpHoldsUpNoOther(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	close(goOn)
-	for _, told := range others {
+	inTime := func(told chan error) {
+		t.Helper()
 		select {
 		case err := <-told:
 			if err != nil {
@@ -210,11 +211,18 @@ func TestAJobThatIsHeldUpHoldsUpNoOther(t *testing.T) {
 			t.Fatal(late)
 		}
 	}
-	waiting(3)
+	for _, told := range others {
+		inTime(told)
+	}
+	for i := range 30 { // more than there are connections
+		waits = append(waits, ask(held, i+10, daybook.Refused))
+	}
+	waiting(5)
+	inTime(ask(other, 10, daybook.Started))
 	if err := errors.Join(step.Commit(), <-paused); err != nil {
 		t.Fatal(err)
 	}
-	for _, told := range []chan error{alone, among} {
+	for _, told := range waits {
 		if err := <-told; err != nil {
 			t.Error(err)
 		}

@@ -50,6 +50,7 @@ type Store struct {
 	marking group[*mark]
 	// knocking gathers triggers.
 	knocking group[*knock]
+	heldUp   chan struct{} // those of them that wait: see heldUpLimit
 
 	texts    sync.Map               // sized statement, as written → as the dialect wants it
 	classes  atomic.Pointer[string] // PostgreSQL: of the sizes of the tables, see size
@@ -71,7 +72,7 @@ func Open(ctx context.Context, db DB, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{db: db, d: d, newID: o.NewID, o: o}
+	s := &Store{db: db, d: d, newID: o.NewID, o: o, heldUp: make(chan struct{}, heldUpLimit)}
 	s.knocking.what, s.knocking.patience = "answer several triggers", groupPatience
 	s.knocking.write = func(ctx context.Context, what string, next func() []*knock) error {
 		return s.answerAll(ctx, what, false, next)
