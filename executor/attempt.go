@@ -65,7 +65,7 @@ func (x *Executor) attempt(ctx context.Context, f *flight) {
 	}
 	out := x.work(ctx, f, work, o)
 	x.readSteps(ctx, f, o.Dir)
-	if !x.waitFor(ctx, f, work.Job.Policy(), out, o.Dir) {
+	if !x.waitFor(ctx, f, work.Job.Policy(), &out, o.Dir) {
 		x.end(f, work.Job.Policy(), out)
 	}
 }

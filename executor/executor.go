@@ -74,7 +74,8 @@ type Executor struct {
 	due     atomic.Bool   // somebody says that something is due
 	endings chan struct{} // there is something to write
 
-	writing sync.Mutex // held while ends are written: one batch at a time
+	writing sync.Mutex    // held while ends are written: one batch at a time
+	patient time.Duration // how long what was killed with its attempt may take to be gone
 
 	mu       sync.Mutex
 	flights  map[daybook.Key]*flight
@@ -124,7 +125,7 @@ func New(store daybook.Claimer, o Options) *Executor {
 	if o.Ended == nil {
 		o.Ended = func() {}
 	}
-	return &Executor{store: store, o: o, wake: make(chan struct{}, 1), endings: make(chan struct{}, 1), flights: make(map[daybook.Key]*flight), landed: make(chan struct{})}
+	return &Executor{store: store, o: o, patient: goneAfter, wake: make(chan struct{}, 1), endings: make(chan struct{}, 1), flights: make(map[daybook.Key]*flight), landed: make(chan struct{})}
 }
 
 // Woken is signalled when there may be something to claim.

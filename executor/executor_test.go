@@ -180,6 +180,7 @@ func newRoom(t *testing.T, s *store.Store, change func(*daybook.Job), on daybook
 	}
 	r.Executor = executor.New(on, executor.Options{Node: storetest.NewID(), Slots: map[daybook.Lane]int{daybook.LaneLive: 4, daybook.LaneBackfill: 1}, Lease: lease,
 		Dir: dir, Survivor: r, NewID: storetest.NewID, Clock: r.clock, Work: func(name string) (executor.Work, bool) { return work, name == j.Name }})
+	r.Patient(0)
 	if _, err := s.Ensure(t.Context(), &j, "", T0); err != nil {
 		t.Fatal(err)
 	}

@@ -139,27 +139,48 @@ func (x *Executor) survivors(ctx context.Context, now time.Time) (err error) {
 
 // waitFor keeps a flight whose attempt has ended and left an effect open, while something that it started is still alive: that may yet
 // send, and say how it ended. It is waited for like what outlived a process of Daybook, under the lease it has. False: there is
-// nothing to wait for.
-func (x *Executor) waitFor(ctx context.Context, f *flight, p daybook.Policy, out daybook.Outcome, dir string) bool {
+// nothing to wait for; what was gone soon after may have said how it ended.
+func (x *Executor) waitFor(ctx context.Context, f *flight, p daybook.Policy, out *daybook.Outcome, dir string) bool {
 	if dir == "" || out.Recorded || errors.Is(context.Cause(ctx), daybook.ErrLeaseLost) {
 		return false
 	}
 	r := x.snapshot(f)
-	if !r.LeavesOpen(r.Next(out, p, x.o.Clock())) {
+	if !r.LeavesOpen(r.Next(*out, p, x.o.Clock())) {
 		return false
 	}
 	if alive, known := x.o.Survivor.Alive(dir); !known || !alive {
 		return false
 	}
+	if x.gone(ctx, dir) {
+		x.readSteps(ctx, f, dir)
+		*out = x.endAfter(f.run, dir, *out)
+		return false
+	}
 	x.o.Log.Warn("an attempt ended and left something alive: it is waited for", "job", r.Job, "key", r.Key, "attempt", r.Attempts)
 	x.mu.Lock()
-	f.adopted, f.leader = dir, &out
+	f.adopted, f.leader = dir, out
 	stopping := x.stopping
 	x.mu.Unlock()
 	if stopping {
 		x.drop(f) // the next process waits for it
 	}
 	return true
+}
+
+// How long something that was killed with its attempt may take to be gone, and how often it is looked for.
+const (
+	goneAfter = 500 * time.Millisecond
+	goneEvery = 10 * time.Millisecond
+)
+
+// gone reports whether what an attempt left alive is gone in a moment: the next look at it would come much later.
+func (x *Executor) gone(ctx context.Context, dir string) bool {
+	for waited := time.Duration(0); waited < x.patient && sleep(ctx, goneEvery); waited += goneEvery {
+		if alive, known := x.o.Survivor.Alive(dir); !known || !alive {
+			return true
+		}
+	}
+	return false
 }
 
 // outlived reports whether the flight waits for what outlived its attempt.
@@ -171,15 +192,21 @@ func (x *Executor) outlived(f *flight) bool {
 
 // endOf is how a survivor ended: what it left as its report, else what was seen of its attempt.
 func (x *Executor) endOf(f *flight) daybook.Outcome {
-	o := x.reportOf(f.run, f.adopted)
 	if f.leader == nil {
-		return o
+		return x.reportOf(f.run, f.adopted)
 	}
-	if o.Result == daybook.ResultLost {
-		o = *f.leader
-	}
-	o.Outlived, o.Exit, o.Output, o.Interrupted = true, f.leader.Exit, f.leader.Output, f.leader.Interrupted
+	o := x.endAfter(f.run, f.adopted, *f.leader)
 	o.Detail = daybook.Clip(f.leader.Detail+", what it started lived longer", daybook.MaxErrorBytes)
+	return o
+}
+
+// endAfter is how an attempt ended that lived longer than its leader did.
+func (x *Executor) endAfter(r *daybook.Run, dir string, leader daybook.Outcome) daybook.Outcome {
+	o := x.reportOf(r, dir)
+	if o.Result == daybook.ResultLost {
+		o = leader
+	}
+	o.Outlived, o.Exit, o.Output, o.Interrupted = true, leader.Exit, leader.Output, leader.Interrupted
 	return o
 }
 

@@ -107,6 +107,23 @@ func TestAnAttemptThatLeftSomethingAlive(t *testing.T) {
 	}
 }
 
+// What was killed with its attempt is gone in a moment: its end is not put off until survivors are looked at again.
+func TestAnAttemptWhoseChildDiesWithIt(t *testing.T) {
+	storetest.Each(t, func(ctx context.Context, t *testing.T, s *store.Store) {
+		dir := t.TempDir()
+		r := newRoom(t, s, nil, nil, dir)
+		r.Patient(time.Minute)
+		k := r.trigger("2026-03-01")
+		r.dies(r.leaves(k, dir, killed), daybook.Outcome{Result: daybook.ResultDone})
+		r.settles()
+		r.is(k, daybook.Done, "")
+		attempts, err := s.Attempts(ctx, k)
+		if err != nil || len(attempts) != 1 || attempts[0].Detail != killed.Detail && attempts[0].Detail != "" {
+			t.Errorf("%+v %v", attempts, err)
+		}
+	})
+}
+
 // What is said of an attempt is believed for its own try: where nothing is left open, its end waits for nobody.
 func TestAnAttemptThatSaidHowItEnded(t *testing.T) {
 	storetest.Each(t, func(_ context.Context, t *testing.T, s *store.Store) {
