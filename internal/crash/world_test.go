@@ -468,6 +468,17 @@ FROM daybook_runs r LEFT JOIN daybook_live l ON l.key = r.key WHERE r.key = $1`,
 // ends waits until a run is in a state.
 func (w *world) ends(key string, want daybook.State) {
 	w.t.Helper()
+	defer func() {
+		if w.t.Failed() {
+			w.story(key)
+			w.rows(`SELECT state || ' ' || reason || ' ' || hold || ' ' || fence || ' ' || once || ' ' || lease_us || ' ' || begun_us FROM daybook_live WHERE key = $1`, func(rows *sql.Rows) error {
+				var stands string
+				err := rows.Scan(&stands)
+				w.t.Log("live:", stands)
+				return err
+			}, key)
+		}
+	}()
 	w.until(key+" "+string(want), func() bool {
 		got, _ := w.state(key)
 		return got == want
