@@ -120,7 +120,12 @@ func (t *tx) marked(ctx context.Context, ms []*mark) (bool, error) {
 func (t *tx) mark(ctx context.Context, ms []*mark, wait bool) (moved []daybook.Mark, err error) {
 	var rows [][]any
 	first := make(map[daybook.Key]*mark, len(ms))
+	// What is known of nodes is taken before the lapse of the ledger is compared: a lapse that is found in between changes it.
+	had := make(map[string]marked)
 	for _, m := range ms {
+		if node := t.s.marks.node(m.holder); m.effect {
+			had[node] = t.s.marks.of(node, m.at)
+		}
 		m.with, m.whole, m.written = len(ms), false, false
 		if first[m.key] == nil { // another one of the same run is not of the same picture any more: it looks by itself
 			first[m.key] = m
@@ -160,7 +165,7 @@ func (t *tx) mark(ctx context.Context, ms []*mark, wait bool) (moved []daybook.M
 		return nil, err
 	}
 	for _, node := range slices.Sorted(maps.Keys(begun)) {
-		number, err := t.moveMark(ctx, t.s.marks.of(node, begun[node]))
+		number, err := t.moveMark(ctx, had[node])
 		if err != nil {
 			return nil, err
 		}

@@ -1,12 +1,14 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/daybook-run/daybook"
+	"github.com/daybook-run/daybook/store/faultstore"
 )
 
 // rewrite changes the tables behind the ledger's back.
@@ -132,6 +134,36 @@ var lapseCases = []example{
 		k.s.Remember(seen) // as found by somebody else: what was known then is known now
 		k.rewrite(`UPDATE daybook_nodes SET mark = 2`)
 		k.ok(begin(k.ctx, k.s, r, j, k.now))
+	}},
+	{"nor does one that is being marked while it is found that the ledger forgot", func(k *kit) {
+		if !k.onlyPostgres() { // SQLite has one writer
+			return
+		}
+		f := faultstore.New(1)
+		s := k.faulty(f)
+		n := n1
+		n.StartedAt = k.now
+		k.ok(s.Beat(k.ctx, n, k.now))
+		j := Job("renew", Once)
+		k.run(j, "2026-03-01")
+		k.ok(begin(k.ctx, s, k.one(), j, k.now))
+		k.rewrite(`UPDATE daybook_nodes SET mark = 1`)
+		j = Job("pay", Once)
+		k.run(j, "2026-03-02")
+		r := k.one()
+		f.Add(faultstore.Rule{Contains: "INTO daybook_steps", Nth: 1, Hook: func(context.Context, faultstore.Call) error {
+			k.lapse(1)
+			stands, err := k.s.Seen(k.ctx)
+			k.ok(err)
+			s.Remember(stands)
+			return nil
+		}})
+		if err := begin(k.ctx, s, r, j, k.now); !errors.Is(err, daybook.ErrForgot) {
+			k.Errorf("began: %v", err)
+		}
+		if err := begin(k.ctx, s, r, j, k.now); !errors.Is(err, daybook.ErrStale) {
+			k.Errorf("began afterwards: %v", err)
+		}
 	}},
 	{"the same holds for an effect that the work marks", func(k *kit) {
 		j := Job("renew", Once, Steps)
