@@ -245,7 +245,7 @@ const closeSharedAlerts = `UPDATE daybook_alerts SET closed_us = CASE WHEN $2 < 
   AND NOT EXISTS (SELECT 1 FROM daybook_letters f WHERE f.parent = $1 AND f.parent <> '' AND f.state = 'open'
     AND $3 = CASE WHEN f.kind = 'unknown' THEN 'unknown_outcome' ELSE 'dead_letter' END)`
 
-// A letter is told of again that is left when the alert was closed by hand.
+// A letter that stands open while no alert of its kind does is told of.
 const openSharedAlert = `INSERT INTO daybook_alerts (id, kind, key, job, priority, last_error, last_good, at_us)
 SELECT $1, $2, l.parent, l.job, l.priority, l.error, '', $4 FROM daybook_letters l
 WHERE l.parent = $3 AND l.parent <> '' AND l.state = 'open' AND $2 = CASE WHEN l.kind = 'unknown' THEN 'unknown_outcome' ELSE 'dead_letter' END
